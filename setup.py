@@ -1,8 +1,8 @@
-"""Builds what `pyproject.toml` cannot say: a wheel whose kernels are compiled, with PHRASETOOL_COMPILE=1.
+"""Build script for what `pyproject.toml` cannot configure: a wheel with compiled kernels, with PHRASETOOL_COMPILE=1.
 
     PHRASETOOL_COMPILE=1 pip wheel --no-build-isolation --no-deps .
 
-Without it the wheel fits every platform, and kernels are compiled when they are first called.
+Without this variable, the wheel is platform-independent, and kernels are compiled when they are first called.
 """
 
 import os
@@ -17,16 +17,16 @@ PACKAGES = ("phrasetool", "moses_compat")
 
 
 class CompiledKernels(build_py):
-    """Compiles the kernels of what was copied into the build folder."""
+    """Build command that also compiles the kernels of the packages in the build folder."""
 
     def run(self) -> None:
-        """Copy the packages, then compile."""
+        """Copy the packages, then compile their kernels if requested."""
         super().run()
         if not _wanted() or self.editable_mode:
             return
         root = Path(self.build_lib).resolve()
         build = "from pathlib import Path; from phrasetool.kernels import building; building.build({0}, {0})"
-        # A process of its own: the packages have to be those of the build folder.
+        # A separate process imports the packages from the build folder.
         environment = {**os.environ, "PYTHONPATH": str(root), "PHRASETOOL_KERNELS": "numba"}
         for package in PACKAGES:
             code = build.format(f"Path({str(root / package)!r})")
@@ -34,10 +34,10 @@ class CompiledKernels(build_py):
 
 
 class Platform(Distribution):
-    """A wheel with compiled kernels is of one Python and one platform."""
+    """Distribution that is specific to one Python version and one platform if kernels are compiled."""
 
     def has_ext_modules(self) -> bool:
-        """Whether it is."""
+        """Return whether the wheel is specific to a platform, because kernels are compiled."""
         return _wanted()
 
 

@@ -1,21 +1,21 @@
 """Value of new entries for unknown words: BLEU of tables tuned with them, and precision of the entries.
 
-For each language pair a phrase-based model (the reference run's, or one built and tuned here), and
+For each language pair, a phrase-based model (the reference run's, or one built and tuned here) is measured with
 
-    plain          its table
+    plain          its own table
     augmented      entries for the unknown words of the development set and the test sets, from all sources of evidence
     NAME           the same, from one source of evidence alone
-    rare           as augmented, with more entries for words that were seen once or twice
-    composed       entries for n-grams of these texts that have none, made of those of their parts (composed_entries.py)
-    alike          of these, the half whose source and target mean most alike, by a model of the reference run
+    rare           as augmented, with additional entries for words that occur once or twice
+    composed       entries for n-grams of these texts without one, composed from their parts' (composed_entries.py)
+    alike          the half of these with the most similar source and target, by a model of the reference run
 
-with the weights of the ini as they are, and tuned from them with three seeds each.  What is in the work folder is not
-made again, nor what is finished: BLEU statistics of all test sentences, in benchmarks/results/augmenting/.
+with the weights of the ini unchanged, and tuned from them with three seeds each.  BLEU statistics of all test sentences
+are stored in benchmarks/results/augmenting/.  Files in the work folder and stored results are not computed again.
 
-How right entries are: the share of the unknown tokens of the test sets of which some entry, or the best, stands in the
-reference, for each source of evidence; and of two rules that need nothing: copying the word, and taking the parts of a
-compound (the shortest first part that is known, with a known rest), else the known word with the longest shared
-beginning.
+Precision is the share of the unknown tokens of the test sets for which an entry, or the best entry, has a target whose
+words are all in the reference, for each source of evidence.  Two rules that need no further data are measured as well:
+copying the word, and splitting a compound (the shortest known first part with a known rest) or else taking the known
+word with the longest common prefix.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from phrasetool.augment.relatives import shared_beginning
 from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap
 
 RUNS = StoredStudy("augmenting")
-# Name -> the corpus; Japanese is read here, and not written.
+# Name -> the corpus; here Japanese is the source language.
 PAIRS = {
     **{name: CORPORA[name] for name in ("multi30k-de-en", "multi30k-cs-en", "tatoeba-zh-en", "pydocs-es-en")},
     "pydocs-zh-en": Corpus("pydocs-zh-en", "zh", "en", ("test",)),
     "enja-small": Corpus("enja-small", "ja", "en", ("test",)),
 }
 SEEDS = (1, 2, 3)
-# In the place of a seed, for weights as they were.
+# In place of a seed: the weights of the ini, not tuned.
 AS_IT_WAS = 0
 SYSTEMS = ("plain", "augmented", *EVIDENCE, "rare", "composed", "alike")
 _SHORTEST = 3
@@ -64,35 +64,35 @@ def augmented(corpus: Corpus, work: Path, system: str, threads: str) -> Path:
         return ini
     folder = work / "augmented"
     folder.mkdir(exist_ok=True)
-    written = folder / f"{system}.ini"
-    if not written.exists() and system in ("composed", "alike"):
+    output_ini = folder / f"{system}.ini"
+    if not output_ini.exists() and system in ("composed", "alike"):
         texts = [corpus.text(part, corpus.source) for part in ("dev", *corpus.tests)]
         entries = composed_entries(table, texts, corpus)
         if system == "alike":
             entries = alike(entries, work, threads)
         with_entries(table, entries, folder / f"{system}.gz")
         print(f"{len(entries):,} entries {system}", flush=True)
-        command("moses-ini", ini, "--table", folder / f"{system}.gz", "-o", written)
-    if not written.exists():
+        command("moses-ini", ini, "--table", folder / f"{system}.gz", "-o", output_ini)
+    if not output_ini.exists():
         evidence = system if system in EVIDENCE else ",".join(EVIDENCE)
         texts = [corpus.text(part, corpus.source) for part in ("dev", *corpus.tests)]
         command(
             "augment", table, *(word for text in texts for word in ("--text", text)), "--evidence", evidence,
             *(["--rare", "2"] if system == "rare" else []),
-            "--moses-ini", ini, "--moses-ini-out", written, "-o", folder / f"{system}.gz", "--threads", threads,
+            "--moses-ini", ini, "--moses-ini-out", output_ini, "-o", folder / f"{system}.gz", "--threads", threads,
         )  # fmt: skip
-    return written
+    return output_ini
 
 
 def composed_entries(table: Path, texts: Sequence[Path], corpus: Corpus) -> list[tuple[str, Entry]]:
-    """Of n-grams of texts that the table lacks."""
+    """Return entries for n-grams of texts that the table lacks."""
     grams = lacking(table, texts, corpus.train[0])
     parts = parts_of(table, grams)
     return [entry for gram in grams for entry in composed(gram, parts)]
 
 
 def alike(entries: Sequence[tuple[str, Entry]], work: Path, threads: str) -> list[tuple[str, Entry]]:
-    """The half of them whose similarities, both ways, have the highest mean."""
+    """Return the half of the entries with the highest mean similarity of both directions."""
     folder, table, annotated = work / "brae", work / "composed-alone.gz", work / "composed-annotated.gz"
     if not (folder / "config.json").exists():
         command("train", reference() / "forced-pairs.gz", "-o", folder, "--threads", threads)
@@ -109,18 +109,16 @@ def alike(entries: Sequence[tuple[str, Entry]], work: Path, threads: str) -> lis
 
 def two_rules(word: str, entries: WordEntries) -> list[str]:
     """Return the translations of the parts of a compound, or else the word with the longest common prefix."""
-    best = {
-        known: entries[known][0].target for known in (word[:place] for place in range(len(word))) if known in entries
-    }
+    best = {known: entries[known][0].target for known in (word[:end] for end in range(len(word))) if known in entries}
     for first in range(_SHORTEST, len(word) - _SHORTEST + 1):
         if word[:first] in best and word[first:] in entries:
             return [f"{best[word[:first]]} {entries[word[first:]][0].target}"]
-    known = max(entries.ordered, key=lambda other: (shared_beginning(word, other), -len(other)))
+    known = max(entries.ordered, key=lambda candidate: (shared_beginning(word, candidate), -len(candidate)))
     return [entries[known][0].target] if shared_beginning(word, known) >= _SHORTEST else []
 
 
 def rightness(corpus: Corpus, work: Path, threads: str) -> dict[str, Any]:
-    """Of the unknown tokens of the test sets, how many have entries that stand in the reference."""
+    """Count the unknown tokens of the test sets that have an entry whose target words are in the reference."""
     _, table = decoder(corpus, work, threads)
     rightness_file, texts = work / "rightness.json", []
     for part in corpus.tests:
@@ -153,21 +151,21 @@ def rightness(corpus: Corpus, work: Path, threads: str) -> dict[str, Any]:
 
 
 def stored_run(pair: str, system: str, seed: int) -> StoredRun:
-    """The results of a system tuned with a seed."""
+    """Return the stored run of a system tuned with a seed."""
     return RUNS.run(f"{pair}/{system}-{seed}")
 
 
 def figures_of(pair: str, all_seeds: Sequence[int] = SEEDS) -> dict[str, Any]:
-    """BLEU of the systems of a pair, and differences to its plain table, tuned with the same seeds."""
+    """Return BLEU of the systems of a pair, and differences to its plain table tuned with the same seeds."""
     samples: dict[str, dict[int, BleuSamples]] = {}
     for system, seed in itertools.product(SYSTEMS, all_seeds):
         if (run := stored_run(pair, system, seed)).exists():
             statistics = run.read()
             samples.setdefault(system, {})[seed] = Bootstrap(len(statistics))(statistics)
     figures: dict[str, Any] = {}
-    for system, found in samples.items():
-        seeds = sorted(found.keys() & samples.get("plain", {}).keys())
-        figures[system] = {"BLEU": [round(found[seed].bleu, 2) for seed in seeds]}
+    for system, by_seed in samples.items():
+        seeds = sorted(by_seed.keys() & samples.get("plain", {}).keys())
+        figures[system] = {"BLEU": [round(by_seed[seed].bleu, 2) for seed in seeds]}
         if system != "plain" and seeds:
             both = ([samples[name][seed] for seed in seeds] for name in ("plain", system))
             figures[system]["to plain"] = compared(*both)
@@ -175,7 +173,7 @@ def figures_of(pair: str, all_seeds: Sequence[int] = SEEDS) -> dict[str, Any]:
 
 
 def measure(pair: str, work: Path, systems: Sequence[str], seeds: Sequence[int], threads: str) -> None:
-    """Make, tune and keep what is missing of a pair."""
+    """Build, tune and store the missing systems of a pair."""
     corpus = PAIRS[pair]
     work.mkdir(parents=True, exist_ok=True)
     if RUNS.record(pair) is None:

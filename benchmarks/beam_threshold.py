@@ -1,7 +1,7 @@
-"""Does the search discard as Moses does at any beam threshold?  Model scores of both, for each search and threshold.
+"""Does the search prune like Moses at every beam threshold?  Model scores of both, for each search and threshold.
 
-With a tight beam, the hypothesis that a stack sees first decides which others it takes.  Moses expands the hypotheses
-of a stack in the order of a hash table, which ours does not imitate.
+With a tight beam, the first hypothesis that enters a stack decides which others are accepted.  Moses expands the
+hypotheses of a stack in the order of a hash table, which our search does not reproduce.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import argparse
 from measuring import reference, report
 from real_decoders import SEARCHES, Decoders, compared
 
-# Moses' default is the first.
+# The first is Moses' default.
 THRESHOLDS = ("1e-5", "0.001", "0.01", "0.1", "0.3", "0.5")
 TEST = "test_2016_flickr"
 

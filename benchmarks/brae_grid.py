@@ -1,13 +1,13 @@
-"""The search for the hyper-parameters of BRAE (Zhang et al. 2014, section 4.1): alpha and the three weights of L2.
+"""Hyper-parameter search for BRAE (Zhang et al. 2014, section 4.1): alpha and the three L2 weights.
 
-The paper tries alpha from 0.05 to 0.5 and each weight from 1e-6 to 1e-2, and is guided by the overall error of the
-model.  That error contains alpha itself and cannot compare its values; here the criterion is the AUC of held-out pairs
-against the targets of other pairs.  One value after the other is chosen, alpha first, the others staying at the best
-so far, from the paper's values on.  Pairs of Multi30k German-English are held out: on the first half, values are chosen
-after few iterations and with one seed; on the second, the chosen values and the paper's are compared after all
-iterations, with three seeds each.
+The paper tries alpha from 0.05 to 0.5 and each weight from 1e-6 to 1e-2, and chooses by the overall error of the
+model.  That error contains alpha itself and so cannot compare its values; here the criterion is the AUC of held-out
+pairs against the targets of other pairs.  The search starts from the paper's values and chooses one hyper-parameter
+after the other, alpha first, with the others at the best values so far.  Pairs of Multi30k German-English are held
+out: values are chosen on the first half, after few iterations and with one seed; the chosen values and the paper's are
+compared on the second half, after all iterations, with three seeds each.
 
-Goes on by files: what is in benchmarks/work/brae-grid/ is not trained again.
+Runs that are stored in benchmarks/work/brae-grid/ are not repeated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SEEDS = (1, 2, 3)
 
 
 class Search:
-    """Trains with some values, and measures."""
+    """Training and evaluation with given hyper-parameters."""
 
     def __init__(self) -> None:
         self._pairs, held = read_split()
@@ -47,7 +47,7 @@ class Search:
         }  # fmt: skip
 
     def measured(self, values: dict[str, float], seed: int, iterations: int) -> dict[str, dict[str, float]]:
-        """AUC and accuracy@1 of both halves, after a training that is done once."""
+        """Return AUC and accuracy@1 on both halves; train unless the result is stored."""
         name = "-".join(f"{value:g}" for value in values.values())
         path = FOLDER / f"{iterations}-{name}-{seed}.json"
         if not path.is_file():

@@ -1,8 +1,8 @@
 """Overhead of a cluster: `annotate --engine ray` on a cluster of this machine, compared with threads of one process.
 
-The reference table, and several of it behind each other, so that what begins once can be told from what each entry
-costs; and the same in part files, which each process reads and writes directly.  The cluster runs before; a command
-finds it by its address.  All outputs are compared, byte for byte.
+Annotates the reference table, several concatenated copies of it (to separate the start-up cost from the cost per
+entry), and the same copies in part files, which each process reads and writes directly.  The cluster is started
+beforehand; commands connect to it by its address.  All outputs are compared byte for byte.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def main() -> None:
 
     compile_kernels()
     context = ray.init(num_cpus=max(options.workers), include_dashboard=False, log_to_driver=False)
-    # Processes compared with as many threads; more of them than cores cannot be faster.
-    own = {count: f"{min(count, os.cpu_count() or 1)} threads" for count in options.workers}
+    # Processes are compared with as many threads, at most as many as there are cores.
+    thread_engines = {count: f"{min(count, os.cpu_count() or 1)} threads" for count in options.workers}
     cluster = ["--engine", "ray", "--address", context.address_info["gcs_address"]]
-    engines = {name: ["--threads", name.split()[0]] for name in own.values()} | {
+    engines = {name: ["--threads", name.split()[0]] for name in thread_engines.values()} | {
         f"{count} processes": ["--threads", str(count), *cluster] for count in options.workers
     }
     tables, entries = _inputs()
@@ -61,7 +61,7 @@ def main() -> None:
         f"{count} processes to {threads}": summary(
             [a / b for a, b in zip(more[f"{count} processes"], more[threads], strict=True)]
         )
-        for count, threads in own.items()
+        for count, threads in thread_engines.items()
     }
     report("cluster", {
         "copies": COPIES, "bar": 1.15, "same bytes": True, "entries in parts": entries, "engines": figures,
@@ -70,20 +70,20 @@ def main() -> None:
 
 
 def _inputs() -> tuple[dict[str, Path], int]:
-    """One table, several behind each other, these in part files; and how many entries the parts have."""
+    """Return the paths of one table, of its concatenated copies and of their parts, and the entries in the parts."""
     tables = {"1": reference() / "phrase-table.gz", str(COPIES): WORK / "copies.gz", PARTS: WORK / "cluster-parts"}
     with tables[str(COPIES)].open("wb") as out:
         for _ in range(COPIES):
-            with tables["1"].open("rb") as one:
-                shutil.copyfileobj(one, out)
+            with tables["1"].open("rb") as table:
+                shutil.copyfileobj(table, out)
     shutil.rmtree(tables[PARTS], ignore_errors=True)
     with Input(str(tables[str(COPIES)])) as source:
-        made = split_table(source, str(tables[PARTS]), PART_ENTRIES)
-    return tables, sum(part.entries for part in made)
+        parts = split_table(source, str(tables[PARTS]), PART_ENTRIES)
+    return tables, sum(part.entries for part in parts)
 
 
 def _commands(engines: dict[str, list[str]], tables: dict[str, Path]) -> dict[str, list[str] | str]:
-    """Return the commands that annotate each table with each engine; an existing folder is removed first."""
+    """Return the commands that annotate each table with each engine; those for parts first remove the old folder."""
     commands: dict[str, list[str] | str] = {}
     for kind, table in tables.items():
         for name, arguments in engines.items():
@@ -94,22 +94,22 @@ def _commands(engines: dict[str, list[str]], tables: dict[str, Path]) -> dict[st
 
 
 def _compare_and_remove(engines: dict[str, list[str]], tables: dict[str, Path]) -> None:
-    """Make sure that all engines have written the same bytes."""
+    """Check that all engines wrote the same bytes, and remove their outputs."""
     first, *others = engines
     for kind in tables:
-        one = _output(first, kind)
-        for other in (_output(name, kind) for name in others):
+        first_output = _output(first, kind)
+        for output in (_output(name, kind) for name in others):
             if kind == PARTS:
-                names = [path.name for path in one.iterdir()]
-                assert not any(filecmp.cmpfiles(one, other, names, shallow=False)[1:]), other
-                shutil.rmtree(other)
+                names = [path.name for path in first_output.iterdir()]
+                assert not any(filecmp.cmpfiles(first_output, output, names, shallow=False)[1:]), output
+                shutil.rmtree(output)
             else:
-                assert filecmp.cmp(one, other, shallow=False), other
-                other.unlink()
+                assert filecmp.cmp(first_output, output, shallow=False), output
+                output.unlink()
         if kind == PARTS:
-            shutil.rmtree(one)
+            shutil.rmtree(first_output)
         else:
-            one.unlink()
+            first_output.unlink()
 
 
 def _output(name: str, kind: str) -> Path:

@@ -1,12 +1,12 @@
-"""Gain in BLEU by score columns: six language pairs, tables with columns tuned again.
+"""Gain in BLEU from score columns: six language pairs, weights tuned again for tables with columns.
 
 Decoders, forced decoding and models are those of `pruning_study.py`.  Each system is tuned by batch MIRA from default
-weights with three seeds, on the development set; where columns contain similarities, each tuning seed has the model of
-the same seed, so that intervals include what another training would change.
+weights with three seeds, on the development set; where columns contain similarities, each tuning seed uses the model
+trained with the same seed, so that intervals include the variation between trainings.
 
     similarities     the two similarities: of the default model, of BRAE's loss, and of models with n = 100 and n = 200
-    smoothed         the two probabilities by Kneser-Ney smoothing of the table's counts
-    forced           the two probabilities by the uses in leave-one-out forced decoding
+    smoothed         the two probabilities from Kneser-Ney smoothing of the table's counts
+    forced           the two probabilities from the usage counts of leave-one-out forced decoding
     tenth            the table pruned to a tenth by `composition+semantic+usage` with the default model of seed 1
 
 benchmarks/results/columns_study/PAIR.npz holds the BLEU statistics of every sentence of every system, PAIR.json
@@ -47,7 +47,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "columns_study"
 SIMILAR, SMOOTHED, FORCED = "semantic", "kneser-ney", "forced"
 BRAE = "max-margin"
 METHOD, TENTH = "composition+semantic+usage", 0.1
-# Pairs whose pruned tables are tuned, too, and the pair for models of other dimensions.
+# Pairs whose pruned tables are also tuned, and the pair for models of other dimensions.
 PRUNED = ("enja-small", "multi30k-cs-en", "multi30k-de-en", "tatoeba-zh-en")
 REFERENCE = "multi30k-de-en"
 
@@ -58,8 +58,8 @@ class TunedSystem:
 
     Attributes:
         columns: appended columns, joined by `+`; none if empty.
-        loss: of the model whose similarities are among them; "" if there are none.
-        size: share of the entries.
+        loss: of the model whose similarities are among the columns; "" without similarities.
+        size: share of the entries that the table keeps.
     """
 
     columns: str = ""
@@ -68,7 +68,7 @@ class TunedSystem:
 
 
 def systems(pair: str) -> Iterator[TunedSystem]:
-    """The systems of a language pair, the plain table first."""
+    """Yield the systems of a language pair, the plain table first."""
     yield TunedSystem()
     yield TunedSystem(SIMILAR, DEFAULT_LOSS)
     yield TunedSystem(f"{SMOOTHED}+{FORCED}")
@@ -87,7 +87,7 @@ class TunedTrial(Trial):
     """A decoder whose tables are tuned with columns."""
 
     def pruned(self, measures: Measures) -> Mask:
-        """bool, shape (N,): the entries of a tenth of the table."""
+        """Return which entries the table pruned to a tenth keeps: bool, shape (N,)."""
         decisions = TableDecisions(measures)
         return decisions.keep(decisions.with_keep_top(PruningSystem(METHOD, "", "size", TENTH, "words", AFFORDABLE)))
 

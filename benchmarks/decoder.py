@@ -1,12 +1,13 @@
-"""The decoder against a real Moses run: model, search, speed, forced decoding.
+"""Comparison of the decoder with a real Moses run: model, search, speed, forced decoding.
 
-* model: every derivation of the reference n-best list scored again, feature by feature;
-* search: with the same table, weights, stack size and limits, is our best translation's model score at least Moses'?
-  Where the words are the same it is; where they differ, Moses' words are forced-decoded to get the best score they can
-  have;
-* BLEU of the four test sets, plain stacks and cube pruning;
+* model: every derivation of the reference n-best list is rescored, feature by feature;
+* search: with the same table, weights, stack size and limits, is the model score of our best translation at least that
+  of Moses?  It is if the words are the same; where they differ, Moses' words are forced-decoded to obtain their best
+  score;
+* BLEU on the four test sets, with plain stacks and with cube pruning;
 * forced decoding of the training set;
-* with `moses` and `moses2` on the PATH, their CPU time, start and model scores next to ours, in the same run.
+* with `moses` and `moses2` on the PATH, their CPU time, start-up time and model scores compared with ours, in the same
+  run.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ TOLERANCE = 1e-3
 
 
 def rescored(translator: Translator, sentences: Phrases, path: Path) -> dict[str, float]:
-    """The largest differences over an n-best list."""
+    """Return the largest difference of each feature and of the total over an n-best list."""
     table, features = translator.table, translator.features
     worst: dict[str, float] = {}
     count = missing = 0
@@ -69,7 +70,7 @@ _SOURCES: dict[bytes, dict[tuple[int, ...], int]] = {}
 
 
 def find_entry(table, span: bytes, target: list[int]) -> int:
-    """The entry with this source text and these target words, or -1."""
+    """Return the entry with this source text and these target words, or -1."""
     if not _SOURCES:
         for source in range(len(table.first) - 1):
             first, last = table.index.offsets[source : source + 2]
@@ -80,7 +81,7 @@ def find_entry(table, span: bytes, target: list[int]) -> int:
 
 
 def search(data: Path, folder: Path, model: MosesModel) -> dict:
-    """All four test sets in both ways."""
+    """Translate all four test sets with both search algorithms."""
     results_by_test: dict = {}
     cpu = {"stack": [0.0, 0], "cube": [0.0, 0]}
     at_least = sentences = same = 0
@@ -126,7 +127,7 @@ def search(data: Path, folder: Path, model: MosesModel) -> dict:
 
 
 def best_score(translator: Translator, sentence: np.ndarray, words: str) -> float:
-    """The best model score any derivation of these words has."""
+    """Return the best model score of all derivations of these words."""
     model = translator.language_model
     decoder = _DECODERS.get(id(translator))
     if decoder is None:
@@ -145,7 +146,7 @@ _DECODERS: dict[int, ForcedDecoder] = {}
 
 
 def forced(data: Path, model: MosesModel) -> dict:
-    """The training set decoded to its own references on two threads."""
+    """Force-decode the training set to its references on two threads."""
     start, wall = time.process_time(), time.perf_counter()
     text = InputPhrases.of(gzip.decompress((data / "train.de.gz").read_bytes()))
     symbols = Symbols()

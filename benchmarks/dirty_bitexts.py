@@ -1,18 +1,19 @@
 """Cost of noise in a bitext, and recovery by filtering the bitext, pruning the table, or both.
 
-    tatoeba-zh-en     all pairs, as many with the target of another, as many wrong by containment
-    multi30k-de-en    half of the pairs with the target of another
+    tatoeba-zh-en     all pairs, as many pairs with the target of another pair, as many wrong by containment
+    multi30k-de-en    half of the pairs have the target of another pair
 
-The filter is a classifier of sentence pairs that has seen no clean pair but those of the development set: one is
-trained on each half of the dirty bitext, and judges the other half; neither knows which pairs are wrong.  `filtered
-loosely` keeps whatever is parallel with a probability of at least a tenth, as a table bears noise.  `fluent` keeps as
+The filter is a sentence-pair classifier without clean training pairs except those of the development set: one is
+trained on each half of the dirty bitext and scores the other half, without labels of wrong pairs.  `filtered loosely`
+keeps pairs that are parallel with a probability of at least 0.1, because a table tolerates noise.  `fluent` keeps as
 many pairs as `filtered`, those with the largest cross-entropy difference of both sides (Moore and Lewis 2010) between
-language models of the development set and of as many pairs of the dirty bitext.  Each bitext makes a phrase-based model
-of its own (aligned, extracted, tuned), all with one language model, of the right targets.
+language models of the development set and of as many pairs of the dirty bitext.  For each bitext, a separate
+phrase-based model is built (aligned, extracted, tuned); all share one language model, of the clean targets.
 
 The tables of the dirty and of the filtered bitext are pruned as in `pruning_study.py`, with models of the default loss
 and of BRAE's that are trained on leave-one-out forced decoding of the same bitext.  benchmarks/results/dirty_bitexts/
-holds the BLEU statistics of every sentence of every system.  Work that was interrupted continues from its files.
+holds the BLEU statistics of every sentence of every system.  Interrupted work continues from the files in the work
+folder.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ WITHOUT = ("count", "significance", "composition", "composition+count", "count+u
 WITH = (
     "semantic", "count+semantic", "composition+semantic", "count+semantic+usage", "composition+semantic+usage",
 )  # fmt: skip
-# Bitexts whose tables are pruned; of the others only the full table is measured.
+# Bitexts whose tables are pruned; for the others, only the full table is measured.
 PRUNED = ("dirty", "filtered")
 SEED = 1
 LOOSE = 0.1
@@ -60,7 +61,7 @@ def _write(path: Path, lines: list[str]) -> None:
 
 
 def shifted(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The same rows, none where it was."""
+    """Return a permutation of the rows that leaves none in its position."""
     order = rng.permutation(len(rows))
     dirty_rows = rows.copy()
     dirty_rows[order] = rows[np.roll(order, 1)]
@@ -68,7 +69,7 @@ def shifted(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def contained(sides: list[list[str]], rng: np.random.Generator) -> tuple[list[str], np.ndarray]:
-    """Targets cut or joined, and which pairs they are of."""
+    """Return truncated or joined targets, and the index of the pair of each."""
     words: dict[str, int] = {}
     ids = [
         Phrases.from_lists([[words.setdefault(word, len(words)) for word in line.split()] for line in side])
@@ -80,14 +81,14 @@ def contained(sides: list[list[str]], rng: np.random.Generator) -> tuple[list[st
 
 
 def spoilt(name: str, sides: list[list[str]]) -> tuple[list[str], list[str], np.ndarray]:
-    """The dirty bitext, and what each of its pairs is."""
+    """Return the dirty bitext and the kind of each pair."""
     rng = np.random.default_rng(SEED)
     n = len(sides[0])
     if name == "multi30k-de-en":
-        half, places = np.sort(rng.permutation(n)[: n // 2]), np.arange(n)
-        places[half] = shifted(half, rng)
-        source, target = sides[0], [sides[1][i] for i in places]
-        kinds = np.where(places == np.arange(n), CLEAN, MISALIGNED)
+        half, target_rows = np.sort(rng.permutation(n)[: n // 2]), np.arange(n)
+        target_rows[half] = shifted(half, rng)
+        source, target = sides[0], [sides[1][i] for i in target_rows]
+        kinds = np.where(target_rows == np.arange(n), CLEAN, MISALIGNED)
     else:
         parts, of = contained(sides, rng)
         source = [*sides[0], *sides[0], *(sides[0][i] for i in of)]
@@ -95,59 +96,60 @@ def spoilt(name: str, sides: list[list[str]]) -> tuple[list[str], list[str], np.
         kinds = np.concatenate([np.full(n, CLEAN), np.full(n, MISALIGNED), np.full(len(of), CONTAINED)])
         order = rng.permutation(len(kinds))
         source, target, kinds = [source[i] for i in order], [target[i] for i in order], kinds[order]
-    # Another sentence's translation may be right.
+    # The translation of another sentence may be correct.
     known = set(zip(*sides, strict=True))
     kinds[[pair in known for pair in zip(source, target, strict=True)]] = CLEAN
     return source, target, kinds
 
 
 def bitexts(name: str, work: Path, pairs: int | None) -> dict[str, tuple[Path, Path]]:
-    """The clean and the dirty bitexts, a file a side, and `kinds.npy` of the dirty one."""
+    """Write the clean and the dirty bitexts and `kinds.npy` of the dirty one; return the files of each bitext."""
     source, target, _ = CORPORA[name]
     kinds = ["dirty", "clean half", "clean"] if name == "multi30k-de-en" else ["dirty", "clean"]
-    made = {kind: tuple(work / f"{kind.replace(' ', '-')}.{side}" for side in (source, target)) for kind in kinds}
+    files = {kind: tuple(work / f"{kind.replace(' ', '-')}.{side}" for side in (source, target)) for kind in kinds}
     if not (work / "kinds.npy").exists():
         sides = [read_text_lines(str(DATA / name / f"train.{side}.gz"))[:pairs] for side in (source, target)]
         *dirty, labels = spoilt(name, sides)
         right = np.flatnonzero(labels == CLEAN)
         texts = {"dirty": dirty, "clean half": [[side[i] for i in right] for side in dirty], "clean": sides}
-        for kind, paths in made.items():
+        for kind, paths in files.items():
             for path, lines in zip(paths, texts[kind], strict=True):
                 _write(path, lines)
         np.save(work / "kinds.npy", labels)
-    return made  # type: ignore[return-value]
+    return files  # type: ignore[return-value]
 
 
 def filtered(
     name: str, work: Path, dirty: tuple[Path, Path], threads: str
 ) -> tuple[dict[str, tuple[Path, Path]], dict[str, Any]]:
-    """The dirty bitext without what classifiers of its other half reject, and how right they are.
+    """Filter the dirty bitext by classifiers trained on its other half; return the bitexts and their quality.
 
-    The threshold is the one that was best on the development set: what learns from wrong pairs is sure of few.
+    The threshold is the best on the development set, because a classifier trained on wrong pairs gives few pairs a
+    high probability.
     """
     texts = [read_text_lines(str(path)) for path in dirty]
-    # Neighbours in the file may be alike, so every second one.
+    # Every second pair, because neighbours in the file may be similar.
     halves = [np.arange(half, len(texts[0]), 2) for half in (0, 1)]
     kinds = np.load(work / "kinds.npy")
     for half, rows in enumerate(halves):
         for path, side in zip(dirty, texts, strict=True):
             _write(work / f"half-{half}{path.suffix}", [side[i] for i in rows])
     keep, probabilities = judged(name, work, halves, threads)
-    made, shares = {}, {}
+    bitext_files, shares = {}, {}
     for kind, rows in {"filtered": keep, "filtered loosely": probabilities >= LOOSE}.items():
-        made[kind] = tuple(work / f"{kind.replace(' ', '-')}{path.suffix}" for path in dirty)
-        for path, side in zip(made[kind], texts, strict=True):
+        bitext_files[kind] = tuple(work / f"{kind.replace(' ', '-')}{path.suffix}" for path in dirty)
+        for path, side in zip(bitext_files[kind], texts, strict=True):
             _write(path, [side[i] for i in np.flatnonzero(rows)])
         shares[kind] = quality(rows, kinds)
-    made["fluent"], rows = fluent(name, work, dirty, float(keep.mean()), threads)
+    bitext_files["fluent"], rows = fluent(name, work, dirty, float(keep.mean()), threads)
     shares["fluent"] = quality(rows, kinds)
-    return made, shares  # type: ignore[return-value]
+    return bitext_files, shares  # type: ignore[return-value]
 
 
 def fluent(
     name: str, work: Path, dirty: tuple[Path, Path], share: float, threads: str
 ) -> tuple[tuple[Path, Path], np.ndarray]:
-    """The most fluent pairs of the dirty bitext, and which of its pairs they are."""
+    """Return the files of the most fluent pairs of the dirty bitext, and which of its pairs they are."""
     kept, scores, options = tuple(work / f"fluent{path.suffix}" for path in dirty), work / "fluency.tsv", []
     for path, (good, general) in zip(
         dirty, (("--source-lm", "--general-source-lm"), ("--lm", "--general-lm")), strict=True
@@ -169,24 +171,24 @@ def fluent(
 
 
 def judged(name: str, folder: Path, halves: list[np.ndarray], threads: str) -> tuple[np.ndarray, np.ndarray]:
-    """For each pair whether the classifier of the other half keeps it, and the probability that it gives."""
+    """Return for each pair whether the classifier of the other half keeps it, and its probability."""
     source, target, _ = CORPORA[name]
     dev = [DATA / name / f"dev.{side}" for side in (source, target)]
     keep, probabilities = (np.zeros(sum(map(len, halves)), kind) for kind in (np.bool_, np.float64))
     for half in (0, 1):
         model, scores = folder / f"classifier-{half}", folder / f"scores-{half}.tsv"
-        mine = [folder / f"half-{half}.{side}" for side in (source, target)]
-        other = [folder / f"half-{1 - half}.{side}" for side in (source, target)]
+        training_files = [folder / f"half-{half}.{side}" for side in (source, target)]
+        other_files = [folder / f"half-{1 - half}.{side}" for side in (source, target)]
         if not (model / "config.json").exists():
             command(
-                "train", "classifier", *mine, "--dev", *dev, "-o", model, "--threads", threads, "--device",
+                "train", "classifier", *training_files, "--dev", *dev, "-o", model, "--threads", threads, "--device",
                 "cpu", "--overwrite",
             )  # fmt: skip
         if not scores.exists():
             output = [folder / f"kept-{half}.{side}" for side in (source, target)]
-            # Two pairs of three are wrong on purpose.
+            # --force: up to two pairs of three are wrong on purpose.
             command(
-                "filter-bitext", *other, "-m", model, "-o", *output, "--scores", scores, "--threads", threads,
+                "filter-bitext", *other_files, "-m", model, "-o", *output, "--scores", scores, "--threads", threads,
                 "--threshold", "best", "--force",
             )  # fmt: skip
         lines = [line.split("\t")[:2] for line in read_text_lines(str(scores))]
@@ -196,7 +198,7 @@ def judged(name: str, folder: Path, halves: list[np.ndarray], threads: str) -> t
 
 
 def quality(keep: np.ndarray, kinds: np.ndarray) -> dict[str, float]:
-    """Of what stays: how much is clean, and how much stays of each kind."""
+    """Return precision and recall of the kept pairs, and the share kept of each kind of wrong pair."""
     clean = kinds == CLEAN
     shares = {"precision": clean[keep].mean() if keep.any() else 0.0, "recall": keep[clean].mean()}
     for kind, number in (("misaligned", MISALIGNED), ("contained", CONTAINED)):
@@ -206,7 +208,7 @@ def quality(keep: np.ndarray, kinds: np.ndarray) -> dict[str, float]:
 
 
 def engine(name: str, work: Path, kind: str, bitext: tuple[Path, Path], threads: str) -> Path:
-    """The tuned ini of a bitext's own model."""
+    """Build and tune the model of a bitext; return its ini."""
     source, target, _ = CORPORA[name]
     folder = work / f"engine-{kind.replace(' ', '-')}"
     folder.mkdir(exist_ok=True)
@@ -231,17 +233,17 @@ def engine(name: str, work: Path, kind: str, bitext: tuple[Path, Path], threads:
 
 
 def config_of(name: str, work: Path, kind: str, bitext: tuple[Path, Path], ini: Path) -> ExperimentConfig:
-    """The texts and the decoder of a bitext's own model."""
+    """Return the experiment configuration with the texts and the decoder of a bitext's model."""
     source, target, tests = CORPORA[name]
-    there = DATA / name
+    data = DATA / name
     lines = [
         f'name = "{TITLES[name]}, {kind}"', f'output = "{work / kind.replace(" ", "-")}"', "[moses]",
         f'ini = "{ini}"', "[data.bitext]", f'source = "{bitext[0]}"',
-        f'target = "{bitext[1]}"', "[data.dev]", f'source = "{there}/dev.{source}"', f'target = "{there}/dev.{target}"',
+        f'target = "{bitext[1]}"', "[data.dev]", f'source = "{data}/dev.{source}"', f'target = "{data}/dev.{target}"',
     ]  # fmt: skip
     for test in tests:
-        lines += [f"[data.tests.{test}]", f'source = "{there}/{test}.{source}"', f'target = "{there}/{test}.{target}"']
-    # Only what is pruned needs forced decoding.
+        lines += [f"[data.tests.{test}]", f'source = "{data}/{test}.{source}"', f'target = "{data}/{test}.{target}"']
+    # Only tables that are pruned need forced decoding.
     method = "count+semantic+usage" if kind in PRUNED else "count"
     lines += ["[prune]", f'methods = ["{method}"]', "sizes = [0.1]"]
     path = work / f"{kind.replace(' ', '-')}.toml"
@@ -250,25 +252,25 @@ def config_of(name: str, work: Path, kind: str, bitext: tuple[Path, Path], ini: 
 
 
 def systems_with(loss: str) -> list[PruningSystem]:
-    """Tables pruned with the similarities of a model."""
+    """Return the tables pruned with the similarities of a model."""
     if loss != DEFAULT_LOSS:
         return [*at_thresholds("semantic", (0.7,)), *of_size("semantic", (0.28, 0.1))]
-    return [*at_thresholds("semantic", (0.7,)), *(one for method in WITH for one in of_size(method))]
+    return [*at_thresholds("semantic", (0.7,)), *(system for method in WITH for system in of_size(method))]
 
 
 def measure(name: str, work: Path, made: Mapping[str, tuple[Path, Path]], results: Results, threads: str) -> None:
-    """Translate with the full table of every bitext, and with pruned tables of some."""
+    """Translate with the full table of every bitext, and with the pruned tables of those in `PRUNED`."""
     for kind, paths in made.items():
         ini = engine(name, work, kind, paths, threads)
         config = config_of(name, work, kind, paths, ini)
         needs = NEEDS if kind in PRUNED else frozenset({COUNTS})
-        place = work / f"trial-{kind.replace(' ', '-')}"
-        trial = Trial(config, place, results, int(threads), needs, facts={"bitext": kind})
+        trial_folder = work / f"trial-{kind.replace(' ', '-')}"
+        trial = Trial(config, trial_folder, results, int(threads), needs, facts={"bitext": kind})
         if kind == next(iter(made)):
             results.take_over(trial.full_statistics(), MODELS)
         trial.translate([PruningSystem()], trial.measures)
         if kind in PRUNED:
-            trial.translate([one for method in WITHOUT for one in of_size(method)], trial.measures)
+            trial.translate([system for method in WITHOUT for system in of_size(method)], trial.measures)
             for loss, seeds in LOSSES.items():
                 for seed in seeds:
                     if trial.lacks(systems_with(loss), loss, seed):
@@ -287,11 +289,11 @@ def main() -> None:
     for name in options.corpora:
         work = options.work / name / (str(options.pairs) if options.pairs else "")
         work.mkdir(parents=True, exist_ok=True)
-        made = bitexts(name, work, options.pairs)
-        kept, shares = filtered(name, work, made["dirty"], options.threads)
+        files = bitexts(name, work, options.pairs)
+        filtered_files, shares = filtered(name, work, files["dirty"], options.threads)
         results = Results(work if options.pairs else RESULTS, name)
         results.facts = {"name": TITLES[name], "filter": shares, "models": MODELS}
-        measure(name, work, made | kept, results, options.threads)
+        measure(name, work, files | filtered_files, results, options.threads)
 
 
 if __name__ == "__main__":

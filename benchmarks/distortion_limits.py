@@ -1,11 +1,11 @@
-"""BLEU by the distortion limit, how far a phrase may be moved, on pairs of similar and of different word order.
+"""BLEU by distortion limit, for language pairs with similar and with different word order.
 
     python benchmarks/distortion_limits.py
 
 Each pair has one phrase table, reordering table and 5-gram model.  Weights are tuned for each limit from default
-weights, with three seeds; intervals are of a bootstrap that is paired in the sentences, over all test sets, of means
-over seeds.  On Japanese-English, also with the score columns that `annotate` writes by default, smoothed probabilities
-and those of forced decoding: whether their gain depends on the limit.
+weights, with three seeds; intervals are from a paired bootstrap over the sentences of all test sets, of means over
+seeds.  Japanese-English is also measured with the score columns that `annotate` writes by default (smoothed
+probabilities and those of forced decoding), to see whether their gain depends on the limit.
 
 BLEU statistics of all test sentences are in benchmarks/results/runs/; finished work is not repeated.
 """
@@ -29,7 +29,7 @@ from stored import StoredRun, StoredStudy
 from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap
 
 RUNS = StoredStudy("distortion_limits")
-# Japanese is the source here; elsewhere it is the target.
+# Here Japanese is the source language; in `engines.CORPORA` it is the target language.
 PAIRS = {
     "Small Tanaka Japanese-English": Corpus("enja-small", "ja", "en", ("test",)),
     "Tatoeba Chinese-English": CORPORA["tatoeba-zh-en"],
@@ -38,12 +38,12 @@ PAIRS = {
 DEFAULT = 6
 LIMITS = (DEFAULT, 12, -1)
 SEEDS = (1, 2, 3)
-# Pair -> limits with which its table is tuned with additional columns, too.
+# Pair -> limits for which the table with additional columns is also tuned.
 WITH_COLUMNS = {"Small Tanaka Japanese-English": (DEFAULT, -1)}
 
 
 def stored_run(corpus: Corpus, system: str, seed: int) -> StoredRun:
-    """Return the results of a system: a limit, or a limit with `+columns` behind it."""
+    """Return the stored run of a system: a limit, or a limit followed by `+columns`."""
     return RUNS.run(f"{corpus.name}-{corpus.source}/{system}-{seed}")
 
 
@@ -60,7 +60,7 @@ def start(corpus: Corpus, folder: Path, limit: int, threads: str) -> Path:
 
 
 def annotated(corpus: Corpus, folder: Path, limit: int, threads: str) -> Path:
-    """Return an ini with four more scores, whose weights are 0; pairs are counted with the same limit."""
+    """Return an ini with four additional scores of weight 0; forced decoding uses the same limit."""
     ini, table, pairs = (folder / f"{name}.{limit}.{end}" for name, end in (
         ("columns", "ini"), ("columns", "gz"), ("pairs", "gz")))  # fmt: skip
     if not ini.exists():
@@ -74,7 +74,7 @@ def annotated(corpus: Corpus, folder: Path, limit: int, threads: str) -> Path:
 
 
 def measure(pair: str, corpus: Corpus, folder: Path, threads: str) -> None:
-    """Tune and translate what is missing of a pair."""
+    """Tune and translate with the missing systems of a pair."""
     inis = {str(limit): functools.partial(start, corpus, folder, limit, threads) for limit in LIMITS}
     for limit in WITH_COLUMNS.get(pair, ()):
         inis[f"{limit}+columns"] = functools.partial(annotated, corpus, folder, limit, threads)
@@ -86,9 +86,9 @@ def measure(pair: str, corpus: Corpus, folder: Path, threads: str) -> None:
 
 
 def milliseconds(corpus: Corpus, folder: Path, limit: int) -> float:
-    """Return how long a sentence of the first test set takes on one thread, with the first seed's weights.
+    """Return the decoding time per sentence of the first test set on one thread, with the first seed's weights.
 
-    As `decode` reports it, without the time of reading; the median of three runs.
+    The time is the one that `decode` reports, without loading; the result is the median of three runs.
     """
     ini, source = folder / f"tuned-{limit}-1" / "moses.ini", corpus.text(corpus.tests[0], corpus.source)
     line = [COMMAND, "decode", "--moses-ini", ini, *SEARCH, source, "-o", folder / "timed", "--threads", "1"]
@@ -109,7 +109,9 @@ def figures_of(pair: str, corpus: Corpus, folder: Path) -> dict[str, Any] | None
         test = test or Bootstrap(len(statistics))
         samples.setdefault(system, []).append(test(statistics))
     return {
-        "BLEU": {name: round(mean(one.bleu for one in some), 2) for name, some in samples.items()},
+        "BLEU": {
+            name: round(mean(sample.bleu for sample in seed_samples), 2) for name, seed_samples in samples.items()
+        },
         "gains": {str(limit): compared(samples[str(DEFAULT)], samples[str(limit)]) for limit in LIMITS[1:]},
         "columns": {str(limit): compared(samples[str(limit)], samples[f"{limit}+columns"]) for limit in limits},
         "milliseconds": {str(limit): milliseconds(corpus, folder, limit) for limit in LIMITS},
@@ -126,8 +128,8 @@ def main() -> None:
         folder = WORK / "distortion" / f"{corpus.name}-{corpus.source}"
         if pair in options.pairs:
             measure(pair, corpus, folder, options.threads)
-        if found := figures_of(pair, corpus, folder):
-            figures[pair] = found
+        if pair_figures := figures_of(pair, corpus, folder):
+            figures[pair] = pair_figures
     report("distortion_limits", {"pairs": figures})
 
 

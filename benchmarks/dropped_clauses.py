@@ -1,7 +1,7 @@
-"""Whether a classifier of sentence pairs knows containment that its training has not shown it: a dropped clause.
+"""Does a sentence-pair classifier detect a kind of containment that is not in its training data: a dropped clause?
 
-Training cuts a target to one run of its words, or joins another to it.  Here words in the middle are missing, and the
-beginning and the end stand.
+The training data contain targets cut to one contiguous run of their words, or joined with another target.  Here words
+in the middle are missing, and the beginning and the end are present.
 
     .venv/bin/python benchmarks/dropped_clauses.py --model parallel --source test.de --target test.en
 """
@@ -21,18 +21,18 @@ from phrasetool.phrases import Phrases
 
 
 def dropped_clauses(targets, pairs, known, rng):
-    """Targets without 35 to 65 % of their words, in the middle; those of fewer than four words are left out.
+    """Return targets without 35 to 65 % of their words, in the middle, for targets of at least four words.
 
     Args:
-        targets: of all pairs, in numbers of words.
-        pairs: numbers of some of them.
-        known: translations, none of which is given.
-        rng: draws.
+        targets: word ids of the targets of all pairs.
+        pairs: indices of the pairs to use.
+        known: known translations, which are never returned.
+        rng: random number generator.
 
     Returns:
-        The wrong targets, and the number of the pair of each.
+        The wrong targets, and the index of the pair of each.
     """
-    made, of = [], []
+    shortened, of = [], []
     for pair in pairs.tolist():
         words = targets[pair].tolist()
         least, most = int(np.ceil(0.35 * len(words))), min(int(0.65 * len(words)), len(words) - 2)
@@ -40,11 +40,11 @@ def dropped_clauses(targets, pairs, known, rng):
             continue
         size = int(rng.integers(least, most + 1))
         first = int(rng.integers(1, len(words) - size))
-        left = words[:first] + words[first + size :]
-        if not known.has(pair, np.array(left, np.int32)):
-            made.append(left)
+        remaining = words[:first] + words[first + size :]
+        if not known.has(pair, np.array(remaining, np.int32)):
+            shortened.append(remaining)
             of.append(pair)
-    return Phrases.from_lists(made), np.array(of, np.int64)
+    return Phrases.from_lists(shortened), np.array(of, np.int64)
 
 
 def main():

@@ -1,8 +1,8 @@
-"""Comparison of the two encoders: accuracy on held-out pairs at equal dimensions, speed of training, of annotating.
+"""Comparison of the two encoders: accuracy on held-out pairs at equal dimensions, speed of training and annotating.
 
-Accuracy and training as in objectives.py, on Multi30k German-English, with the loss in-batch and the defaults of
-`phrasetool train` but for what is said here; mean-max besides with layers that learn.  Annotating: the reference table
-of 1.1 million entries, both cores, all models in turn.
+Accuracy and training speed are measured as in objectives.py, on Multi30k German-English, with the in-batch loss and
+the defaults of `phrasetool train` except for the settings below; mean-max is also measured with trained layers.
+Annotating speed is measured on the reference table of 1.1 million entries, on both cores, with all models in turn.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from moses_compat.files.streams import Input
 
 RESULTS = ROOT / "benchmarks" / "results" / "encoders.json"
 PAIRS = "multi30k-de-en"
-# Of mean-max: four heads, its default, cannot share 25 hidden units.
+# For mean-max: 25 hidden units are not divisible by four heads, the default.
 HEADS = {50: 5}
-# Without these, layers that learn end lower or not at all.
+# Without these settings, training the layers ends at a lower accuracy or fails.
 TRAINED = {"layers": "trained", "learning_rate": 0.001, "vectors": "word2vec", "vector_scale": 0.1}
-# What `annotate` is compared with, and how many times its time may be taken.
+# The model that the time of `annotate` is compared with, and the largest acceptable ratio.
 YARDSTICK, BAR = "rae, n = 50", 10.0
 
 
 def ways(dimensions: list[int]) -> dict[str, dict[str, Any]]:
-    """Name -> settings that are not the defaults."""
+    """Return the settings of each encoder that differ from the defaults, by name."""
     results: dict[str, dict[str, Any]] = {}
     for n in dimensions:
         heads = {"heads": HEADS[n]} if n in HEADS else {}
@@ -41,12 +41,12 @@ def ways(dimensions: list[int]) -> dict[str, dict[str, Any]]:
 
 
 def flags(changes: dict[str, Any]) -> list[str]:
-    """The same for the command line."""
+    """Return settings as command-line options."""
     return [part for name, value in changes.items() for part in (f"--{name.replace('_', '-')}", str(value))]
 
 
 def annotating(models: dict[str, str], rounds: int) -> dict[str, Any]:
-    """Seconds to annotate the reference table with each model, and ratios to the yardstick of the same round."""
+    """Return the seconds to annotate the reference table with each model, and ratios to `YARDSTICK` by round."""
     table, out = str(reference() / "phrase-table.gz"), str(WORK / "annotated.gz")
     times = alternate(
         {name: [COMMAND, "annotate", table, "-m", model, "-o", out, "-q"] for name, model in models.items()}, rounds
@@ -71,36 +71,36 @@ def main() -> None:
     WORK.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     train, held_out = split(PAIRS)
-    chosen = {way: how for way, how in ways(options.dimensions).items() if way.startswith(options.only)}
+    chosen = {name: settings for name, settings in ways(options.dimensions).items() if name.startswith(options.only)}
     if options.rounds and YARDSTICK not in chosen:
         parser.error(f"annotate is compared with {YARDSTICK}, which is not among the rows; give --rounds 0")
-    results: dict[str, dict[str, Any]] = {way: {} for way in chosen}
+    results: dict[str, dict[str, Any]] = {name: {} for name in chosen}
     trial = ["--epochs", str(options.epochs)] if options.epochs else []
     models = {}
-    for way, changes in chosen.items():
-        models[way] = str(WORK / f"encoders-{way.replace(', ', '-').replace(' ', '')}")
+    for name, changes in chosen.items():
+        models[name] = str(WORK / f"encoders-{name.replace(', ', '-').replace(' ', '')}")
         if not options.seeds:
-            # Only the speed of the model matters here, which does not depend on the length of training.
-            accuracy(train, held_out, models[way], [*flags(changes), "--epochs", "1"])
+            # Only the model's speed is needed, which does not depend on the number of epochs.
+            accuracy(train, held_out, models[name], [*flags(changes), "--epochs", "1"])
             continue
-        results[way] = accuracies(train, held_out, models[way], [*flags(changes), *trial], options.seeds)
-        print(way, results[way], flush=True)
+        results[name] = accuracies(train, held_out, models[name], [*flags(changes), *trial], options.seeds)
+        print(name, results[name], flush=True)
     with Input(train) as source:
         pairs = read_training_pairs(source)
     if options.rounds:
-        for way, seconds in training_seconds(pairs, chosen, options.rounds).items():
-            results[way]["pairs_per_second"] = round(len(pairs) / statistics.median(seconds))
-        # To annotate, layers are layers.
-        alike = {way: model for way, model in models.items() if "layers" not in chosen[way]}
-        for way, row in annotating(alike, options.rounds).items():
-            results[way]["annotate"] = row
+        for name, seconds in training_seconds(pairs, chosen, options.rounds).items():
+            results[name]["pairs_per_second"] = round(len(pairs) / statistics.median(seconds))
+        # Trained layers are as fast as fixed ones when annotating.
+        timed_models = {name: model for name, model in models.items() if "layers" not in chosen[name]}
+        for name, row in annotating(timed_models, options.rounds).items():
+            results[name]["annotate"] = row
     if options.epochs:
         print(json.dumps(results, indent=2))
         return
-    # Earlier measurements are kept unless they were repeated.
+    # Earlier measurements are kept unless repeated.
     kept = json.loads(RESULTS.read_text())["encoders"] if RESULTS.is_file() else {}
-    for way, row in results.items():
-        kept.setdefault(way, {}).update(row)
+    for name, row in results.items():
+        kept.setdefault(name, {}).update(row)
     report("encoders", {"pairs": len(pairs), "encoders": kept, "bars": {"ratio of mean-max, n = 512": BAR}})
 
 

@@ -1,4 +1,4 @@
-"""Phrase-based models of language pairs for benchmarks: the reference run's, or one built and tuned here."""
+"""Phrase-based models of language pairs for benchmarks: the reference run's, or models built and tuned here."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Corpus:
     tests: tuple[str, ...]
 
     def text(self, part: str, language: str) -> str:
-        """A text of it."""
+        """Return the path of a text, compressed or not."""
         path = DATA / self.name / f"{part}.{language}"
         return str(path if path.exists() else f"{path}.gz")
 
     @property
     def train(self) -> list[str]:
-        """The bitext."""
+        """Source and target file of the bitext."""
         return [self.text("train", language) for language in (self.source, self.target)]
 
 
@@ -44,12 +44,12 @@ CORPORA = {
 
 
 def command(*arguments: str | Path) -> None:
-    """Run a command of phrasetool."""
+    """Run a phrasetool command."""
     run([COMMAND, *map(str, arguments), "-q"])
 
 
 def extracted(folder: Path, bitext: Sequence[str], threads: str) -> tuple[Path, Path]:
-    """Phrase table and reordering table of a bitext."""
+    """Align and extract a bitext; return its phrase table and reordering table."""
     folder.mkdir(parents=True, exist_ok=True)
     aligned, table, reordering = (folder / name for name in ("aligned.gz", "table.gz", "reordering.gz"))
     if not aligned.exists():
@@ -60,7 +60,7 @@ def extracted(folder: Path, bitext: Sequence[str], threads: str) -> tuple[Path, 
 
 
 def built(folder: Path, bitext: Sequence[str], dev: Sequence[str], threads: str) -> tuple[Path, Path]:
-    """The moses.ini and the phrase table of a model of a bitext, tuned on a development set."""
+    """Build a model of a bitext and tune it on a development set; return its moses.ini and phrase table."""
     table, reordering = extracted(folder, bitext, threads)
     lm, start, ini = (folder / name for name in ("lm.arpa.gz", "start.ini", "moses.ini"))
     if not lm.exists():
@@ -76,7 +76,7 @@ def built(folder: Path, bitext: Sequence[str], dev: Sequence[str], threads: str)
 
 
 def decoder(corpus: Corpus, work: Path, threads: str) -> tuple[Path, Path]:
-    """The moses.ini and the phrase table of a tuned phrase-based model; made in a work folder if there is none."""
+    """Return the moses.ini and the phrase table of a tuned model, built in a work folder if there is no Moses run."""
     moses = DATA / corpus.name / "moses"
     if (moses / "moses.ini").exists():
         return moses / "moses.ini", moses / "phrase-table.gz"

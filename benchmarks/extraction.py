@@ -1,8 +1,8 @@
-"""Alignment, symmetrisation, extraction and scoring against a real Moses run on Multi30k German-English.
+"""Comparison of alignment, symmetrisation, extraction and scoring with a real Moses run on Multi30k German-English.
 
-Every line of both tables is compared, and every sentence of the alignment.  CPU seconds are those of whole processes;
-`zcat T | gzip -6` is measured in the same run because the reference has it, too: its steps 4-6 took 34 s where that
-took 4.5 s.
+Every line of both tables and every sentence of the alignment are compared.  CPU seconds are those of whole processes;
+`zcat T | gzip -6` is measured in the same run because it was also measured for the reference run, where it took 4.5 s
+and steps 4-6 took 34 s.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REFERENCE_RATIO = 34 / 4.5
 
 
 def cpu_run(command: list[str] | str) -> dict[str, float]:
-    """Run a process; CPU seconds of it and its children, and its peak memory in MB."""
+    """Run a process; return the CPU seconds of it and its children, and its peak memory in MB."""
     process = subprocess.Popen(command, shell=isinstance(command, str), stdout=subprocess.DEVNULL)
     before = os.times()
     _, status, usage = os.wait4(process.pid, 0)
@@ -43,19 +43,25 @@ def lines(path: Path) -> list[bytes]:
 
 
 def compare_tables(made: Path, expected: Path) -> dict[str, object]:
-    """Pairs, numbers, and the other fields, entry by entry."""
-    ours, theirs = ({tuple(line.split(b" ||| ")[:2]): line for line in lines(path)} for path in (made, expected))
+    """Compare the pairs, scores and other fields of two tables, entry by entry."""
+    our_entries, moses_entries = (
+        {tuple(line.split(b" ||| ")[:2]): line for line in lines(path)} for path in (made, expected)
+    )
     ordered = lines(made), lines(expected)
-    shared = [(ours[pair].split(b" ||| "), line.split(b" ||| ")) for pair, line in theirs.items() if pair in ours]
+    shared = [
+        (our_entries[pair].split(b" ||| "), line.split(b" ||| "))
+        for pair, line in moses_entries.items()
+        if pair in our_entries
+    ]
     scores = [
         np.array([b" ".join(f[2].split()[:6]).split() for f in side], float) for side in zip(*shared, strict=True)
     ]
     close = (np.abs(scores[0] - scores[1]) <= TOLERANCE * np.abs(scores[1])).all(axis=1)
     figures: dict[str, object] = {
-        "entries": len(ours),
-        "entries_of_reference": len(theirs),
+        "entries": len(our_entries),
+        "entries_of_reference": len(moses_entries),
         "shared_pairs": len(shared),
-        "same_pairs": ours.keys() == theirs.keys(),
+        "same_pairs": our_entries.keys() == moses_entries.keys(),
         "entries_with_all_scores_within_1e-5": int(close.sum()),
         "largest_relative_difference": float((np.abs(scores[0] - scores[1]) / np.abs(scores[1])).max()),
         "byte_identical_lines": sum(a == b for a, b in zip_longest(*ordered)),
@@ -69,31 +75,31 @@ def compare_tables(made: Path, expected: Path) -> dict[str, object]:
 
 
 def compare_symmetrisation(folder: Path) -> dict[str, int]:
-    """Sentences on which each heuristic gives the alignment of the reference."""
+    """Return the number of sentences for which each heuristic gives the alignment of the reference."""
     expected = [set(line.split()) for line in lines(folder / "aligned.grow-diag-final-and.gz")]
     directions = [str(folder / f"{name}.align.gz") for name in ("forward", "reverse")]
     equal = {"sentences": len(expected)}
     for method in METHODS:
         command = [COMMAND, "align", *directions, "--only-symmetrise", "--symmetrise", method, "-q"]
-        made = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.splitlines()
-        equal[method] = sum(set(line.split()) == points for line, points in zip(made, expected, strict=True))
+        output_lines = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.splitlines()
+        equal[method] = sum(set(line.split()) == points for line, points in zip(output_lines, expected, strict=True))
     return equal
 
 
 def align(folder: Path, corpus: list[str]) -> dict[str, object]:
-    """eflomal twice: cost, whether the second run is the first, and agreement with the reference's run."""
+    """Run eflomal twice; return its cost, whether both runs are equal, and the agreement with the reference run."""
     costs, texts = [], []
     for number in (1, 2):
-        kept = [WORK / f"{name}.{number}" for name in ("forward", "reverse", "both")]
-        names = ["--forward", str(kept[0]), "--reverse", str(kept[1]), "-o", str(kept[2])]
+        outputs = [WORK / f"{name}.{number}" for name in ("forward", "reverse", "both")]
+        names = ["--forward", str(outputs[0]), "--reverse", str(outputs[1]), "-o", str(outputs[2])]
         costs.append(cpu_run([COMMAND, "align", *corpus, *names, "-q"]))
-        texts.append([path.read_bytes() for path in kept])
+        texts.append([path.read_bytes() for path in outputs])
     agreement = {}
     for name in ("forward", "reverse"):
-        ours = [set(line.split()) for line in lines(WORK / f"{name}.1")]
-        theirs = [set(line.split()) for line in lines(folder / f"{name}.align.gz")]
-        both = sum(len(a & b) for a, b in zip(ours, theirs, strict=True))
-        agreement[name] = round(2 * both / (sum(map(len, ours)) + sum(map(len, theirs))), 4)
+        our_points = [set(line.split()) for line in lines(WORK / f"{name}.1")]
+        moses_points = [set(line.split()) for line in lines(folder / f"{name}.align.gz")]
+        both = sum(len(a & b) for a, b in zip(our_points, moses_points, strict=True))
+        agreement[name] = round(2 * both / (sum(map(len, our_points)) + sum(map(len, moses_points))), 4)
     return {**costs[0], "second_run_is_the_first": texts[0] == texts[1], "agreement_f1": agreement}
 
 
@@ -105,10 +111,10 @@ def main() -> None:
     folder = reference()
     WORK.mkdir(parents=True, exist_ok=True)
     corpus = [str(folder.parent / f"train.{language}.gz") for language in ("de", "en")]
-    made = {name: WORK / f"extracted.{name}.gz" for name in TABLES}
+    outputs = {name: WORK / f"extracted.{name}.gz" for name in TABLES}
     extract = [
         COMMAND, "extract", *corpus, str(folder / "aligned.grow-diag-final-and.gz"), "-q",
-        "-o", str(made["phrase-table"]), "--reordering-out", str(made["reordering-table"]),
+        "-o", str(outputs["phrase-table"]), "--reordering-out", str(outputs["reordering-table"]),
         "--lexical", str(WORK / "lex"),
     ]  # fmt: skip
     table = folder / "phrase-table.gz"
@@ -117,7 +123,7 @@ def main() -> None:
     runs = [(cpu_run(extract), cpu_run(f"zcat {table} | gzip -6 > /dev/null")) for _ in range(options.rounds)]
     seconds = min(run["cpu_seconds"] for run, _ in runs)
     passing = min(run["cpu_seconds"] for _, run in runs)
-    little = cpu_run([*extract[:-6], "-o", str(WORK / "little.gz"), "--memory", "20M"])
+    low_memory = cpu_run([*extract[:-6], "-o", str(WORK / "little.gz"), "--memory", "20M"])
     figures: dict[str, object] = {
         "extract": {
             "cpu_seconds": seconds,
@@ -127,15 +133,15 @@ def main() -> None:
             "peak_mb": max(run["peak_mb"] for run, _ in runs),
         }
     }
-    # A process inherits the peak memory of this one, so comparisons, which hold whole tables, come last.
+    # Child processes inherit the peak memory of this process, so comparisons, which load whole tables, are last.
     if not options.no_alignment:
         figures["align"] = align(folder, corpus)
     figures["symmetrisation_equal_to_reference"] = compare_symmetrisation(folder)
-    figures |= {name: compare_tables(made[name], folder / f"{file}.gz") for name, file in TABLES.items()}
+    figures |= {name: compare_tables(outputs[name], folder / f"{file}.gz") for name, file in TABLES.items()}
     figures["lexical_tables_same_lines"] = {
         name: sorted(lines(WORK / f"lex.{name}")) == sorted(lines(folder / f"lex.{name}.gz")) for name in ("f2e", "e2f")
     }
-    figures["memory_20M"] = {**little, "same_table": lines(WORK / "little.gz") == lines(made["phrase-table"])}
+    figures["memory_20M"] = {**low_memory, "same_table": lines(WORK / "little.gz") == lines(outputs["phrase-table"])}
     report("extraction", figures)
 
 

@@ -1,4 +1,4 @@
-"""Kill, starve and fuzz every command, and print how often, and what should not have been.
+"""Kill, starve and fuzz every command; print the number of trials and every failure.
 
     python benchmarks/faults.py                          kill, limits, hostile and fuzz; hours
     python benchmarks/faults.py kill --kills 200 --only prune,annotate
@@ -6,17 +6,18 @@
     python benchmarks/faults.py fuzz --seconds 60 --seed 2 --add
 
 * kill: every command that writes is killed (SIGKILL) at random moments of its run, on one and two threads, with plain
-  and compressed outputs, with and without --resume: what it writes is then as before or whole, and a rerun makes the
-  bytes of an uninterrupted run and leaves no other file.
-* limits: room on the disk, memory, descriptors, readers or standard streams are lacking: right bytes, or one line.
-* hostile: bombs, groups of ten million entries, endless lines, links and odd names: right bytes, or one line, in
-  bounded memory.
-* fuzz: everything that reads files reads damaged ones: an error of our own or a result, no hang, no crash, and no line
-  lost.  Once more with numba's checks of bounds, for a part of the time.
+  and compressed outputs, with and without --resume.  Its outputs must then be unchanged or complete, and a rerun must
+  produce the bytes of an uninterrupted run and leave no other file.
+* limits: disk space, memory, file descriptors, readers or standard streams are missing.  The output must be correct, or
+  the error a single line.
+* hostile: decompression bombs, groups of ten million entries, endless lines, links and unusual names.  The output must
+  be correct, or the error a single line, in bounded memory.
+* fuzz: every reader of files gets damaged ones.  It must raise a phrasetool error or return a result, without hanging,
+  crashing or losing lines.  A second, shorter run has numba's bounds checks.
 
-Each part that was run replaces its figures in results/faults.json; with --add, kills and fuzzing of another seed are
-added to those there.  The seed fixes moments and inputs, but not what the machine does meanwhile.  Ends with 1 if
-anything went wrong; inputs that fail are kept in work/fuzz.
+Each part that is run replaces its figures in results/faults.json; with --add, kills and fuzzing of another seed are
+added to the stored ones.  The seed fixes moments and inputs, but not the timing of the machine.  The exit status is 1
+after any failure; failing inputs are kept in work/fuzz.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _RESULT = ROOT / "benchmarks" / "results" / "faults.json"
 
 
 def wanted_writers(only: str | None) -> tuple[Writer, ...]:
-    """The commands that were asked for, all if none were."""
+    """Return the requested commands, by default all."""
     names = only.split(",") if only else []
     return tuple(
         writer for writer in WRITERS if not names or writer.command in names or writer.words.split()[0] in names
@@ -53,12 +54,12 @@ def wanted_writers(only: str | None) -> tuple[Writer, ...]:
 
 
 def wanted_targets(only: str | None) -> list[str]:
-    """The targets of fuzz that were asked for, all if none were."""
+    """Return the requested fuzzing targets, by default all."""
     return [name for name in target_names() if not only or name in only.split(",")]
 
 
 def killed(place: Place, options: argparse.Namespace) -> dict[str, Any]:
-    """Figures of kills: of all, and of each command."""
+    """Return figures of kills: of all commands together and of each."""
     results = kill_all(place, wanted_writers(options.only), options.kills, options.slow_kills, options.seed)
     commands = {
         name: {**dict(sorted(kills.counts.items())), "seeds": [options.seed]} for name, kills in results.items()
@@ -67,7 +68,7 @@ def killed(place: Place, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def lacking(place: Place, options: argparse.Namespace) -> dict[str, Any]:
-    """Figures of limits."""
+    """Return figures of runs with missing resources."""
     shim = build_shim(place)
     lacks = tuple(lack for lack in LACKS if shim or lack.name != "EIO")
     total = Lacked()
@@ -84,7 +85,7 @@ def lacking(place: Place, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def hostile(place: Place, options: argparse.Namespace) -> dict[str, Any]:
-    """Figures of hostile inputs."""
+    """Return figures of hostile inputs."""
     return run_hostile(place, options.share)
 
 
@@ -93,33 +94,39 @@ _ADDED = {"kill": added_kills, "fuzz": added_inputs}
 
 
 def fuzzed(options: argparse.Namespace) -> dict[str, Any]:
-    """Figures of fuzzing, with numba's checks of bounds and without."""
+    """Return figures of fuzzing, with and without numba's bounds checks."""
     names = wanted_targets(options.only)
     results: dict[str, Any] = {}
     for title, seconds, bounds in (("plain", options.seconds, False), ("bounds checked", options.bounds_seconds, True)):
         if not seconds:
             continue
         outcome = fuzz_all(names, seconds, options.seed, bounds, WORK / "fuzz")
-        results[title] = of_targets({name: {**one.as_dict(), "seeds": [options.seed]} for name, one in outcome.items()})
+        results[title] = of_targets(
+            {name: {**target_outcome.as_dict(), "seeds": [options.seed]} for name, target_outcome in outcome.items()}
+        )
     return {**results, "faults": [fault for part in results.values() for fault in part["faults"]]}
 
 
 def results() -> dict[str, Any]:
     """Return the stored figures."""
-    there: dict[str, Any] = json.loads(_RESULT.read_text()) if _RESULT.exists() else {"benchmark": "faults"}
-    return there
+    stored: dict[str, Any] = json.loads(_RESULT.read_text()) if _RESULT.exists() else {"benchmark": "faults"}
+    return stored
 
 
 def keep(figures: Mapping[str, Any], add: bool) -> None:
-    """Put the parts that were run into the results, and print them."""
-    there = results()
-    for part, found in figures.items():
+    """Store the figures of the parts that were run, and print all results."""
+    stored = results()
+    for part, part_figures in figures.items():
         if add:
-            spent = there[part].get("seconds", 0) + found["seconds"]
-            there[part] = {**_ADDED[part](there[part], found), "seconds": spent, "machine": found["machine"]}
+            spent = stored[part].get("seconds", 0) + part_figures["seconds"]
+            stored[part] = {
+                **_ADDED[part](stored[part], part_figures),
+                "seconds": spent,
+                "machine": part_figures["machine"],
+            }
         else:
-            there[part] = found
-    text = json.dumps(there, indent=2)
+            stored[part] = part_figures
+    text = json.dumps(stored, indent=2)
     print(text)
     _RESULT.write_text(text + "\n")
 

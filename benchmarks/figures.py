@@ -1,12 +1,12 @@
-"""Draw the documents' figures from what the other benchmarks wrote and from the reference table.
+"""Draw the figures of the documentation from the results of other benchmarks and from the reference table.
 
-pruning.svg      BLEU of pruned tables minus that of the full one, by size: five methods, all language pairs
-pruning-all.svg  the same of every method
-size.svg         how much of the table is left at each threshold, for two ways to protect sources
-training.svg     accuracy on held-out pairs over the iterations, both objectives
-translators.svg  how many sentence pairs a translator learns from in a second, by loss and size of the vocabulary
+pruning.svg      BLEU of pruned tables minus BLEU of the full table, by size: five methods, all language pairs
+pruning-all.svg  the same for every method
+size.svg         share of the table kept at each threshold, for two protection rules
+training.svg     accuracy on held-out pairs by iteration, for both objectives
+translators.svg  sentence pairs per second when training a translator, by loss and vocabulary size
 
-Names of figures after the command draw these alone.
+By default all figures are drawn; names on the command line select some of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STYLE = {
 }
 
 
-# In the order of the legend: with similarity, without, and the random baseline.
+# In the order of the legend: methods with similarity, then methods without.
 METHODS = {
     "composition+semantic+usage": ("#0b3c8c", "-", "P"),
     "composition+semantic": ("#0072b2", "-", "o"),
@@ -50,12 +50,12 @@ METHODS = {
     "composition": ("#b58900", "--", "v"),
 }
 LOWEST = -4.0
-# The figure of the README: the default, the same without similarity, similarity alone, and the yardsticks.
+# The figure of the README: the default, the same without similarity, similarity alone, and two baselines.
 SHOWN = ("composition+semantic+usage", "composition+usage", "semantic", "count", "significance")
 
 
 def draw_pruning(name_of_file: str, methods: Collection[str]) -> None:
-    """BLEU by size, a panel for each language pair."""
+    """Plot BLEU by size, with a panel for each language pair."""
     figure, grid = plt.subplots(2, 3, figsize=(9.6, 6.4), sharex=True, sharey=True)
     for axes, pair in zip(grid.flat, complete(), strict=False):
         full = pair.bleu(pair.full)
@@ -86,7 +86,7 @@ def draw_pruning(name_of_file: str, methods: Collection[str]) -> None:
 
 
 def sweep(protect: str) -> tuple[list[float], list[float]]:
-    """Thresholds and shares of the table."""
+    """Return thresholds and the share of the table kept at each."""
     scores = WORK / "scores.parquet"
     command = [
         COMMAND,
@@ -141,7 +141,7 @@ def draw_translators() -> None:
     figure, axes = plt.subplots()
     for loss in next(iter(sizes.values())):
         line = "--" if loss in ("vmf", "cosine") else ":" if loss.startswith("cross") else "-"
-        speeds = [found[loss]["pairs_per_cpu_second"] for found in sizes.values()]
+        speeds = [speeds_by_loss[loss]["pairs_per_cpu_second"] for speeds_by_loss in sizes.values()]
         axes.plot([int(size) for size in sizes], speeds, line, marker=".", label=loss)
     axes.set_xscale("log")
     axes.set_yscale("log")

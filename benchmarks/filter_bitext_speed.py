@@ -1,11 +1,11 @@
-"""Pairs a second of `filter-bitext` on two threads and on one, and its memory on a bitext and on twice as much.
+"""Speed of `filter-bitext` on one and two threads, and its peak memory on a bitext and on one of twice the size.
 
     python benchmarks/filter_bitext_speed.py MODEL SOURCE TARGET
 
-MODEL is a classifier of the languages of the bitext SOURCE and TARGET; half of its pairs are made wrong, and it is
-repeated until there are --pairs of them.  What a command takes to start is measured on a bitext of one pair, and not
-counted.  CPU seconds are reported in addition, for machines with other work.  Memory is flat if twice the pairs take
-hardly more of it.
+MODEL is a classifier for the languages of the bitext SOURCE and TARGET.  Half of the pairs are made wrong, and the
+bitext is repeated up to --pairs pairs.  The start-up time is measured on a bitext of one pair and subtracted.  Pairs
+per CPU second are reported as well, for machines with other load.  Memory is constant if twice the pairs need hardly
+more.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ BAR = 1000
 
 
 def lines_of(path: str) -> list[bytes]:
-    """Of a file, compressed or not."""
+    """Read the lines of a file, compressed or not."""
     with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
         return file.read().splitlines()
 
 
 def write_pairs(sides: list[list[bytes]], count: int, name: str) -> list[Path]:
-    """The first pairs of a bitext, repeated if there are fewer."""
+    """Write the first pairs of a bitext, repeated if it has fewer; return the paths of both sides."""
     paths = [WORK / f"{name}.{side}" for side in ("source", "target")]
     for path, lines in zip(paths, sides, strict=True):
         with open(path, "wb") as out:

@@ -1,9 +1,9 @@
-"""filter-pt on a real Moses run on Multi30k German-English: decisions, values, time.
+"""Decisions, values and time of filter-pt on a real Moses run on Multi30k German-English.
 
-For a sample of entries, the sentences that hold each side are found with a plain dictionary of n-grams and the test is
-done by SciPy; decisions must be the same and -ln p within 1e-6.  `zcat T | gzip -6` is measured next to the whole
-command, because machines differ.  A larger corpus is made of copies of the small one with a seventh of the words
-exchanged, to see how the index grows.
+For a sample of entries, the sentences that contain each side are found with a plain dictionary of n-grams, and the test
+is computed by SciPy; decisions must be equal, and -ln p within 1e-6.  `zcat T | gzip -6` is measured together with the
+whole command, because machines differ.  Growth of the index is measured on a larger corpus: copies of the small one
+with a seventh of the words replaced at random.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def lines(path: Path) -> list[bytes]:
 
 
 def holders(sentences: list[bytes], phrases: set[bytes]) -> dict[bytes, set[int]]:
-    """The sentences that hold each phrase."""
+    """Return the sentences that contain each phrase."""
     sentences_of: dict[bytes, set[int]] = {phrase: set() for phrase in phrases}
     longest = max(len(phrase.split()) for phrase in phrases)
     for number, sentence in enumerate(sentences):
@@ -47,7 +47,7 @@ def holders(sentences: list[bytes], phrases: set[bytes]) -> dict[bytes, set[int]
 
 
 def check(corpus: list[Path], tested: list[bytes], kept: dict[str, set[bytes]], size: int) -> dict[str, object]:
-    """Compare a sample of lines with counts and values appended with SciPy."""
+    """Compare a sample of lines with appended counts and values with a plain count and SciPy."""
     sample = [line.split(b" ||| ") for line in random.Random(1).sample(tested, size)]
     sides = [lines(path) for path in corpus]
     sentences = len(sides[0])
@@ -62,10 +62,10 @@ def check(corpus: list[Path], tested: list[bytes], kept: dict[str, set[bytes]], 
             for e in sample
         ]
     )
-    ours = np.array([entry[-2].split() for entry in sample], np.int64)
+    appended_counts = np.array([entry[-2].split() for entry in sample], np.int64)
     exact = -hypergeom.logsf(counts[:, 0] - 1, sentences, counts[:, 1], counts[:, 2])
     values = np.array([float(entry[-1]) for entry in sample])
-    # Where SciPy's sum of probabilities is below what a double can hold, it says infinity.
+    # SciPy returns infinity where the sum of probabilities underflows.
     finite = np.isfinite(exact)
     alpha = math.log(sentences)
     limits = {"a+e": alpha + 0.001, "a-e": alpha - 0.001, "20": 20.0}
@@ -78,7 +78,7 @@ def check(corpus: list[Path], tested: list[bytes], kept: dict[str, set[bytes]], 
     }
     return {
         "sample": size,
-        "equal_counts": int((counts == ours).all(axis=1).sum()),
+        "equal_counts": int((counts == appended_counts).all(axis=1).sum()),
         "scipy_finite": int(finite.sum()),
         "largest_difference_of_-ln_p": float(np.abs(values - exact)[finite].max()),
         "within_1e-6": int((np.abs(values - exact)[finite] <= TOLERANCE).sum()),
@@ -87,7 +87,7 @@ def check(corpus: list[Path], tested: list[bytes], kept: dict[str, set[bytes]], 
 
 
 def grow(corpus: Path) -> dict[str, object]:
-    """Index a larger corpus in this process."""
+    """Index the corpus and a larger one in this process; return sizes, times and memory."""
     from moses_compat.corpora.texts import read_corpus
     from phrasetool.phrases import Phrases
     from phrasetool.smt.corpus.sentence_index import SentenceIndex

@@ -1,7 +1,7 @@
 """Accuracy on held-out pairs of the default objective and of the paper's, over several splits.
 
-Pairs: the entries of the reference table with a joint count of at least 2; 2,000 are held out, each true target is
-ranked among 1,000 held-out targets by the mean of both similarities.
+The pairs are the entries of the reference table with a joint count of at least 2.  2,000 of them are held out, and each
+true target is ranked among 1,000 held-out targets by the mean of both similarities.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HELD_OUT = 2000
 
 
 def split(seed: int) -> tuple[str, str]:
-    """Write the training and the held-out pairs of a split."""
+    """Write the training and the held-out pairs of a split; return their paths."""
     with gzip.open(reference() / "phrase-table.gz", "rb") as file:
         fields = [line.split(b" ||| ") for line in file]
     lines = [b" ||| ".join([f[0], f[1], f[4].split()[2]]) + b"\n" for f in fields if float(f[4].split()[2]) >= 2]

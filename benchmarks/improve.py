@@ -1,7 +1,8 @@
-"""`phrasetool improve` on German-English, from the real Moses run: BLEU after each step on all test sets, and minutes.
+"""`phrasetool improve` on the German-English Moses run: BLEU after each step on all test sets, and minutes.
 
-A tenth of the entries is kept, with the reranker and, from the same translations, without it.  A second run leaves the
-size to non-inferiority on the development set.  Intervals are of the gain over the given model, by paired bootstrap.
+The first run keeps a tenth of the entries, measured with the reranker and, from the same translations, without it.  The
+second run chooses the size by non-inferiority on the development set.  Intervals are of the gain over the given model,
+by paired bootstrap.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ def improved(options: list[str], folder: Path, keep: bool) -> dict[str, Any]:
     """Run `improve`, and return its steps with the gain on each test set.
 
     Args:
-        options: that differ between runs.
-        folder: of the result.
-        keep: whether an earlier run is continued; its minutes are then the sum of its commands'.
+        options: options that differ between runs.
+        folder: output folder.
+        keep: whether an earlier run is continued; its minutes are then the sum over its steps.
     """
     moses = reference()
     data = moses.parent
@@ -55,7 +56,7 @@ def improved(options: list[str], folder: Path, keep: bool) -> dict[str, Any]:
 
 
 def by_test(translations: Path, given: Path, data: Path) -> dict[str, dict[str, float]]:
-    """BLEU and gain over the given model on each test set."""
+    """Return BLEU and gain over the given model on each test set."""
     first, results = 0, {}
     lines, before = (read_text_lines(str(path)) for path in (translations, given))
     for test in TESTS:

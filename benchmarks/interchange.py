@@ -1,6 +1,6 @@
-"""Inspect a real table of 1.1 million entries, and convert it to Parquet and back, compared with `zcat | gzip -6`.
+"""Time to inspect a table of 1.1 million entries and convert it to Parquet and back, compared with `zcat | gzip -6`.
 
-That the text comes back byte for byte is checked too.
+The benchmark also checks that the converted text is byte-identical.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Record what kernels are called with, into the lists that are compiled ahead of time.
+"""Record the argument types of kernels, for the lists of kernels that are compiled ahead of time.
 
     python benchmarks/kernel_signatures.py
 
-Runs the demo, and the tests of all commands and of the library, some ten minutes, and writes `kernel_signatures.txt` of
-both packages: first what the demo calls.  To be run when a kernel has got other arguments; a kernel that is called with
-what no list has is still compiled by numba when it is called.
+Runs the demo and the tests of all commands and of the library (about ten minutes), and writes `kernel_signatures.txt`
+of both packages, the signatures of the demo first.  Run it when the arguments of a kernel have changed; numba still
+compiles a kernel with an unlisted signature when it is called.
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ def main() -> None:
             sections[heading] = sorted(lines)
             listed |= lines
     for package in PACKAGES:
-        ours = {heading: [line for line in lines if line.startswith(package)] for heading, lines in sections.items()}
-        text = "\n".join(line for heading, lines in ours.items() for line in [heading, *lines])
+        package_sections = {
+            heading: [line for line in lines if line.startswith(package)] for heading, lines in sections.items()
+        }
+        text = "\n".join(line for heading, lines in package_sections.items() for line in [heading, *lines])
         (ROOT / package / SIGNATURES).write_text(f"{text}\n")
-        print(f"{package}: {' and '.join(str(len(lines)) for lines in ours.values())} signatures")
+        print(f"{package}: {' and '.join(str(len(lines)) for lines in package_sections.values())} signatures")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The ladder on six language pairs: what columns, new entries and reranking add to a table, and a tenth with all of it.
+"""Cumulative ablation on six language pairs: gain of columns, new entries and reranking, for full and pruned tables.
 
-For each pair a translator is trained that reranks (cross-entropy, four epochs), then `phrasetool experiment` does what
-benchmarks/experiments/ladders/PAIR.toml asks.  Where development and test set are small, both are exchanged, too
-(turned/PAIR.toml), and the results of both tests together are reported as `turned`.
+For each pair, a translator for reranking is trained (cross-entropy, four epochs), and `phrasetool experiment` runs
+benchmarks/experiments/ladders/PAIR.toml.  Where development and test set are small, the experiment is repeated with
+both exchanged (turned/PAIR.toml), and the results on both test sets together are reported as `turned`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from moses_compat.experiments.results import LadderRuns, Scoreboard, ladder_fram
 CONFIGS = ROOT / "benchmarks" / "experiments" / "ladders"
 PAIRS = {path.stem: path for path in sorted(CONFIGS.glob("*.toml"))}
 TURNED = {path.stem: path for path in sorted(CONFIGS.glob("turned/*.toml"))}
-# Steps whose tables are not called `all`.
+# Steps whose tables have names other than `all`.
 _TABLES = {"table": "table", "+ columns": "columns"}
 TRAINING = (
     "--model", "continuous", "--loss", "cross-entropy", "--epochs", "4", "--dropout", "0.2", "--learning-rate", "0.002",
@@ -33,7 +33,7 @@ TRAINING = (
 
 
 def train(config: Path, threads: int) -> None:
-    """Train the translator that a configuration names, if it is not there."""
+    """Train the translator that a configuration names, unless it exists."""
     settings = tomllib.loads(config.read_text())
     folder = config.parent / settings["ladder"]["rerank"]
     if not (folder / "config.json").exists():
@@ -42,12 +42,12 @@ def train(config: Path, threads: int) -> None:
 
 
 def run(*arguments: str) -> None:
-    """Run a command of phrasetool."""
+    """Run a phrasetool command."""
     subprocess.run([COMMAND, *arguments], check=True, cwd=ROOT)
 
 
 def climb(config: Path, folder: Path, threads: int) -> None:
-    """Do what is not done yet of a ladder."""
+    """Run the unfinished steps of a ladder."""
     began = time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
     train(config, threads)
@@ -56,7 +56,7 @@ def climb(config: Path, folder: Path, threads: int) -> None:
 
 
 def steps_of(name: str, threads: int) -> dict[str, dict[str, Any]]:
-    """Climb the ladder of a pair, turned, too, if it is to be: the steps of each."""
+    """Run the ladder of a pair, also with exchanged sets if configured; return the steps of each."""
     folder, turned = WORK / "ladders" / name, WORK / "ladders" / f"{name}-turned"
     climb(PAIRS[name], folder, threads)
     seconds = json.loads((folder / "experiment.json").read_text())["seconds"]
@@ -68,7 +68,7 @@ def steps_of(name: str, threads: int) -> dict[str, dict[str, Any]]:
 
 
 def both_ways(one: Path, other: Path) -> pd.DataFrame:
-    """The ladder on two test sets, each tuned on the other: half of all sentences each."""
+    """Return the ladder on two test sets together, each tuned on the other."""
     folders, runs = {"one": one / "build", "other": other / "build"}, []
     references = {text: read_text_lines(str(folder / "ladder.tests.target")) for text, folder in folders.items()}
     frame = pd.read_parquet(one / "ladder.parquet")
@@ -85,20 +85,20 @@ def both_ways(one: Path, other: Path) -> pd.DataFrame:
 
 
 def summary(name: str, frame: pd.DataFrame) -> dict[str, Any]:
-    """The steps of a pair on all its test sets."""
+    """Return the steps of a pair on all its test sets."""
     rows = frame[frame.text == "ALL"].drop(columns=["text"]).round(3)
-    # The lowest step has no number.
+    # The first step has no gain, so its NaN must become null.
     records: list[dict[str, Any]] = json.loads(rows.to_json(orient="records"))
     title = tomllib.loads(PAIRS[name].read_text())["name"]
     return {"name": title, "steps": {record.pop("step"): record for record in records}}
 
 
 def means(pairs: Mapping[str, Any]) -> dict[str, Any]:
-    """Step -> the mean gain over the pairs that have it."""
-    steps = dict.fromkeys(step for found in pairs.values() for step in found["steps"])
+    """Return the mean gain of each step over the pairs with that step."""
+    steps = dict.fromkeys(step for ladder in pairs.values() for step in ladder["steps"])
     gains = {}
     for step in steps:
-        totals = [found["steps"][step]["total"] for found in pairs.values() if step in found["steps"]]
+        totals = [ladder["steps"][step]["total"] for ladder in pairs.values() if step in ladder["steps"]]
         if None not in totals:
             gains[step] = {"pairs": len(totals), "total": round(sum(totals) / len(totals), 3)}
     return gains
@@ -118,7 +118,7 @@ def main() -> None:
         for kind, steps in steps_of(name, options.threads).items():
             stored[kind][name] = steps
         ordered = {
-            kind: {one: stored[kind][one] for one in PAIRS if one in stored[kind]} for kind in ("pairs", "turned")
+            kind: {pair: stored[kind][pair] for pair in PAIRS if pair in stored[kind]} for kind in ("pairs", "turned")
         }
         report("ladders", {"pairs": ordered["pairs"], "mean": means(ordered["pairs"]), "turned": ordered["turned"]})
 

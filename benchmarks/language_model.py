@@ -1,9 +1,9 @@
-"""The built-in estimator against lmplz's files of the reference run, and the automaton against kenlm.
+"""Comparison of the built-in estimator with lmplz's files of the reference run, and of the automaton with kenlm.
 
 Estimates both language models of the reference with `phrasetool lm --estimator built-in` and compares every n-gram;
 then scores every sentence of the test sets, and as many of the other language (mostly unknown words), with both
 language models and with kenlm, word by word.  Time is given in seconds and as a ratio to `zcat | gzip -6` of the same
-corpus; with lmplz on the PATH, to lmplz too.
+corpus and, if lmplz is on the PATH, to lmplz.
 """
 
 from __future__ import annotations
@@ -33,15 +33,17 @@ def read(path: Path) -> BackoffModel:
 
 
 def compare(ours: BackoffModel, theirs: BackoffModel) -> dict:
-    """Largest differences of log10 probabilities and back-offs over all n-grams; words and n-grams must be the same."""
+    """Return the largest differences of log10 probabilities and back-offs if words and n-grams are equal."""
     same = ours.words == theirs.words
     probabilities = backoffs = 0.0
-    for mine, expected in zip(ours.tables, theirs.tables, strict=True):
-        same = same and np.array_equal(mine.words, expected.words)
+    for our_table, lmplz_table in zip(ours.tables, theirs.tables, strict=True):
+        same = same and np.array_equal(our_table.words, lmplz_table.words)
         if not same:
             break
-        probabilities = max(probabilities, float(abs(mine.log_probabilities - expected.log_probabilities).max()))
-        backoffs = max(backoffs, float(abs(mine.backoffs - expected.backoffs).max()))
+        probabilities = max(
+            probabilities, float(abs(our_table.log_probabilities - lmplz_table.log_probabilities).max())
+        )
+        backoffs = max(backoffs, float(abs(our_table.backoffs - lmplz_table.backoffs).max()))
     return {
         "ngrams_of_the_reference": [len(table) for table in theirs.tables],
         "same_ngrams": same,
@@ -51,7 +53,7 @@ def compare(ours: BackoffModel, theirs: BackoffModel) -> dict:
 
 
 def estimate(name: str, corpora: list[str], options: list[str], expected: Path) -> dict:
-    """Estimate a model several times, compare it with the reference's file."""
+    """Estimate a model several times, and compare it with the reference's file."""
     output = WORK / f"{name}.arpa.gz"
     command = [COMMAND, "lm", *corpora, *options, "-o", str(output), "-q", "--estimator"]
     commands: dict = {"built-in": [*command, "built-in"], "zcat_gzip": f"zcat {' '.join(corpora)} | gzip -6"}
@@ -60,7 +62,7 @@ def estimate(name: str, corpora: list[str], options: list[str], expected: Path) 
     times: dict[str, list[float]] = {key: [] for key in commands}
     peak = 0
     for number in range(ROUNDS + 1):
-        # The built-in estimator last: its file is the one to compare.
+        # The built-in estimator runs last, because its file is compared.
         for key in reversed(commands):
             seconds, memory = run(commands[key])
             if number:
@@ -82,7 +84,7 @@ def estimate(name: str, corpora: list[str], options: list[str], expected: Path) 
 
 
 def score(path: Path, sentences: list[bytes]) -> dict:
-    """Load a model twice (the first may compile), score sentences with it and with kenlm."""
+    """Load a model several times (the first may compile), and score sentences with it and with kenlm."""
     seconds = []
     for _ in range(ROUNDS + 1):
         start = time.process_time()

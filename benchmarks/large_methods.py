@@ -1,13 +1,13 @@
-"""Memory of the methods: a table of many entries pruned by composition, meaning and uses, no line lost.
+"""Memory of pruning a very large table by composition, similarity and usage; no line may be lost.
 
     python benchmarks/large_methods.py --entries 10_000_000
     python benchmarks/large_methods.py --entries 100_000_000 --work /large/disk
 
-The table is made of the reference table.  Each copy has words of its own on the source side, and on the target side
-those that a seed chooses for it; so each is a table like the first, with its compositions, similarities and uses, and
-all share target phrases.  Copies are sorted, and so is the whole.  Similarities and pairs of forced decoding are those
-of the reference run.  Memory is compared with that of a table of one copy: what is above it, for each entry that is
-more.
+The table consists of copies of the reference table.  Each copy has distinct source words, and distinct target words for
+a part of the vocabulary that a seed chooses; so each copy has the compositions, similarities and usage of the
+original, and all copies share target phrases.  Each copy and the whole table are sorted.  Similarities and pairs of
+forced decoding are those of the reference run.  Memory is compared with that of a table of one copy and reported per
+additional entry.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Words:
     """The words of one copy.
 
     Args:
-        copy: its number, by which the sources of all copies are sorted.
-        seed: chooses the words of the target side that are its own.
+        copy: number of the copy; it precedes every source word, so that copies are sorted by it.
+        seed: chooses the target words that are distinct in each copy.
     """
 
     def __init__(self, copy: int, seed: int) -> None:
@@ -52,33 +52,33 @@ class Words:
         self._targets: dict[bytes, bytes] = {}
 
     def source(self, field: bytes) -> bytes:
-        """A source phrase of this copy."""
+        """Return a source phrase of this copy."""
         return b" ".join([self._mark + word for word in field.split()])
 
     def target(self, field: bytes) -> bytes:
-        """A target phrase of this copy."""
+        """Return a target phrase of this copy."""
         return b" ".join([self._targets.get(word) or self._new_target(word) for word in field.split()])
 
     def _new_target(self, word: bytes) -> bytes:
-        own = hashlib.blake2b(word, key=self._key).digest()[0] % 2
-        self._targets[word] = result = self._mark + word if own else word
+        is_distinct = hashlib.blake2b(word, key=self._key).digest()[0] % 2
+        self._targets[word] = result = self._mark + word if is_distinct else word
         return result
 
 
 def copied(lines: list[bytes], words: Words) -> tuple[list[bytes], np.ndarray]:
-    """The entries of a copy, sorted, and which of the lines each of them was."""
-    made, last, source = [], b"", b""
+    """Return the sorted entries of a copy, and the index of the original line of each."""
+    entries, last, source = [], b"", b""
     for line in lines:
         first, target, rest = line.split(_BAR, 2)
         if first != last:
             last, source = first, words.source(first)
-        made.append(b"%s ||| %s ||| %s" % (source, words.target(target), rest))
-    order = sorted(range(len(made)), key=made.__getitem__)
-    return [made[i] for i in order], np.array(order)
+        entries.append(b"%s ||| %s ||| %s" % (source, words.target(target), rest))
+    order = sorted(range(len(entries)), key=entries.__getitem__)
+    return [entries[i] for i in order], np.array(order)
 
 
 def make_inputs(folder: Path, entries: int, seed: int, similarities: str) -> None:
-    """A table, similarities and pairs of forced decoding; the last copy ends where there are enough entries."""
+    """Write a table, similarities and pairs of forced decoding; the last copy is cut at the requested size."""
     with gzip.open(reference() / "phrase-table.gz") as file:
         lines = file.readlines()
     with gzip.open(reference() / "forced-pairs.gz") as file:
@@ -93,20 +93,20 @@ def make_inputs(folder: Path, entries: int, seed: int, similarities: str) -> Non
     ):
         while size < entries:
             words = Words(copy, seed)
-            made, order = copied(lines, words)
-            made, order = made[: entries - size], order[: entries - size]
-            for first in range(0, len(made), _WRITTEN_AT_ONCE):
-                data = b"".join(made[first : first + _WRITTEN_AT_ONCE])
+            copied_lines, order = copied(lines, words)
+            copied_lines, order = copied_lines[: entries - size], order[: entries - size]
+            for first in range(0, len(copied_lines), _WRITTEN_AT_ONCE):
+                data = b"".join(copied_lines[first : first + _WRITTEN_AT_ONCE])
                 rows = order[first : first + _WRITTEN_AT_ONCE]
                 block, _ = parser(0, np.frombuffer(data, np.uint8))
-                # It may begin within a source.
+                # A block may begin within the entries of a source.
                 raw = RawBlock(0, block.line_offsets, block.text, parser.scores, 0, continued=True)
                 table.write(data)
                 scores.write(LineMarks.of(raw, block), Scores(known.similarities[rows], known.scored[rows]))
             for pair in pairs:
                 first_field, target, count = pair.split(_BAR, 2)
                 forced.write(b"%s ||| %s ||| %s" % (words.source(first_field), words.target(target), count))
-            size, copy = size + len(made), copy + 1
+            size, copy = size + len(copied_lines), copy + 1
             print(f"made {size:,} entries", file=sys.stderr)
     os.replace(folder / "table.gz.part", folder / "table.gz")
 
@@ -114,9 +114,9 @@ def make_inputs(folder: Path, entries: int, seed: int, similarities: str) -> Non
 def watched(command: list[str]) -> dict[str, float]:
     """Run a process; return its seconds, its peak resident memory, and the largest size of its unnamed files.
 
-    The memory reported by the system at the end may be that of this process, which started the other.
+    The peak memory that the system reports for an ended process may be that of this process, which started it.
     """
-    began, most = time.perf_counter(), [0, 0]
+    began, maxima = time.perf_counter(), [0, 0]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     ended = threading.Event()
 
@@ -124,7 +124,7 @@ def watched(command: list[str]) -> dict[str, float]:
         handles = Path(f"/proc/{process.pid}/fd")
         while not ended.wait(0.2):
             peak = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
-            most[1] = int(peak[1]) * 1024 if peak else most[1]
+            maxima[1] = int(peak[1]) * 1024 if peak else maxima[1]
             unlinked_bytes = 0
             for handle in os.listdir(handles) if handles.is_dir() else ():
                 try:
@@ -132,25 +132,25 @@ def watched(command: list[str]) -> dict[str, float]:
                 except OSError:
                     continue
                 unlinked_bytes += status.st_size if status.st_nlink == 0 else 0
-            most[0] = max(most[0], unlinked_bytes)
+            maxima[0] = max(maxima[0], unlinked_bytes)
 
-    looking = threading.Thread(target=look)
-    looking.start()
-    _, status, used = os.wait4(process.pid, 0)
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    _, status, resource_usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - began
     ended.set()
-    looking.join()
+    watcher.join()
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(f"{' '.join(command)} failed")
     return {
-        "seconds": round(seconds, 1), "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
-        "peak_mb": round(most[1] / 1e6), "work_files_gb": round(most[0] / 1e9, 3),
+        "seconds": round(seconds, 1), "cpu_seconds": round(resource_usage.ru_utime + resource_usage.ru_stime, 1),
+        "peak_mb": round(maxima[1] / 1e6), "work_files_gb": round(maxima[0] / 1e9, 3),
     }  # fmt: skip
 
 
 def split_in_order(table: Path, kept: Path, rejected: Path) -> dict[str, int]:
-    """How many lines of the table stayed and went; ends the benchmark if one is neither, or out of its order."""
+    """Count kept and rejected lines; exit with an error if a line is in neither file or out of order."""
 
     def lines(path: Path) -> Iterator[bytes]:
         with igzip.open(path, "rb") as file:
@@ -160,7 +160,7 @@ def split_in_order(table: Path, kept: Path, rejected: Path) -> dict[str, int]:
     rests = {"kept": lines(kept), "rejected": lines(rejected)}
     following = {name: next(rest, b"") for name, rest in rests.items()}
     for number, line in enumerate(lines(table), 1):
-        name = next((name for name, other in following.items() if other == line), None)
+        name = next((name for name, following_line in following.items() if following_line == line), None)
         if name is None:
             sys.exit(f"{table}:{number}: the line neither stayed nor went")
         counts[name] += 1
@@ -171,7 +171,7 @@ def split_in_order(table: Path, kept: Path, rejected: Path) -> dict[str, int]:
 
 
 def measured(folder: Path, entries: int, options: argparse.Namespace, similarities: str) -> dict[str, float]:
-    """Make what is not there, prune it, and look at every line."""
+    """Write missing inputs, prune the table, and check every line of the outputs."""
     if not (folder / "table.gz").is_file():
         make_inputs(folder, entries, options.seed, similarities)
     kept, rejected = folder / "kept.gz", folder / "rejected.gz"

@@ -1,4 +1,4 @@
-"""Accuracy@1 and AUC on held-out pairs after every iteration: the default loss, and BRAE's with two corruptions."""
+"""Accuracy@1 and AUC on held-out pairs after each iteration: the default loss, and BRAE's with two corruptions."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from phrasetool.phrase_encoder.trainer import PhraseTrainer
 from phrasetool.phrases import FloatArray
 from phrasetool.training.data import PhrasePairs
 
-# Name -> loss, whether word vectors start from word2vec (trained on the pairs) or at random, settings.
+# Name -> loss, whether word vectors start from word2vec (trained on the pairs) or at random, other settings.
 RUNS: dict[str, tuple[str, bool, dict]] = {
     "in-batch (default)": ("in-batch", True, {}),
     "max-margin, the paper's values": ("max-margin", True, {}),
     "max-margin, random words drawn uniformly": ("max-margin", True, {"corruption": "uniform"}),
 }
-# Accuracy@1, AUC against other targets, and seconds with evaluation.
+# Accuracy@1, AUC against other targets, and seconds including evaluation.
 KEYS = ("curves", "auc", "seconds")
 
 
 def read_split() -> tuple[PhrasePairs, PhrasePairs]:
-    """The training pairs, and the held-out ones in the same vocabularies."""
+    """Return the training pairs, and the held-out pairs in the same vocabularies."""
     train, held_out = split(0)
     with Input(train) as source:
         pairs = read_training_pairs(source)
@@ -42,7 +42,7 @@ def read_split() -> tuple[PhrasePairs, PhrasePairs]:
 
 
 def word_vectors(pairs: PhrasePairs) -> list[dict[bytes, FloatArray]]:
-    """Those of both sides, trained on the pairs."""
+    """Return word vectors of both sides, trained on the pairs."""
     sides = (pairs.sources, pairs.source_vocabulary), (pairs.targets, pairs.target_vocabulary)
     return [train_word2vec(phrase_sentences(phrases, vocabulary), 50, 1) for phrases, vocabulary in sides]
 
@@ -50,7 +50,7 @@ def word_vectors(pairs: PhrasePairs) -> list[dict[bytes, FloatArray]]:
 def trainer_of(
     pairs: PhrasePairs, settings: TrainingSettings, known: Sequence[dict[bytes, FloatArray]], seed: int
 ) -> PhraseTrainer:
-    """A trainer that starts from word vectors; words without one start at random."""
+    """Return a trainer that starts from word vectors, at random for words without one."""
     initial = []
     for which, vocabulary in enumerate((pairs.source_vocabulary, pairs.target_vocabulary)):
         rng = np.random.default_rng([seed, which])

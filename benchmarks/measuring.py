@@ -1,4 +1,4 @@
-"""Common functions of the benchmarks: running whole processes, naming the machine, finding the reference data."""
+"""Common functions of the benchmarks: run and time processes, describe the machine, find the reference data."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ WORK = ROOT / "benchmarks" / "work"
 COMMAND = str(Path(sys.executable).parent / "phrasetool")
 
 
-# Corpora, one of which has a real Moses run.
+# The corpora; one includes a real Moses run.
 DATA = Path(os.environ.get("PHRASETOOL_DATA", ROOT.parent / "shared" / "data"))
 
 
 def reference() -> Path:
-    """The folder of a real Moses run: `phrase-table.gz`, `forced-pairs.gz`."""
+    """Return the folder of a real Moses run, with `phrase-table.gz` and `forced-pairs.gz`."""
     folder = DATA / "multi30k-de-en" / "moses"
     if not (folder / "phrase-table.gz").is_file():
         sys.exit(f"{folder}: no phrase-table.gz here; name the folder of the corpora with PHRASETOOL_DATA")
     return folder
 
 
-# The reference run's test sets, next to its folder.
+# The reference run's test sets, in the parent of its folder.
 TESTS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
 
 
 def bleu(lines: list[str], references: list[str]) -> float:
-    """BLEU by sacrebleu of words as they are."""
+    """Return sacrebleu's BLEU without further tokenisation."""
     import sacrebleu
 
     return round(sacrebleu.corpus_bleu(lines, [references], tokenize="none", force=True).score, 2)
 
 
 def machine() -> str:
-    """Processor, cores this process may use, Python."""
+    """Return the processor, the number of cores available to this process, and the Python version."""
     model = platform.processor() or platform.machine()
     with open("/proc/cpuinfo") as file:
         for line in file:
@@ -58,7 +58,7 @@ def machine() -> str:
 
 @dataclass(frozen=True)
 class Usage:
-    """Of a process that has ended: wall and CPU seconds, and its peak resident memory in bytes."""
+    """Wall seconds, CPU seconds and peak resident memory, in bytes, of a finished process."""
 
     wall: float
     cpu: float
@@ -66,33 +66,37 @@ class Usage:
 
 
 def usage(command: Sequence[str | Path] | str) -> Usage:
-    """Run a process, a string through the shell; one that fails ends the benchmark."""
+    """Run a process, a string through the shell; exit with an error if it fails."""
     start = time.perf_counter()
     process = subprocess.Popen(
         command, shell=isinstance(command, str), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
     errors = process.stderr.read() if process.stderr else b""
-    _, status, used = os.wait4(process.pid, 0)
+    _, status, resource_usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.perf_counter() - start
     if process.returncode:
         sys.exit(f"{command} failed: {errors.decode()}")
-    return Usage(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+    return Usage(
+        seconds,
+        resource_usage.ru_utime + resource_usage.ru_stime,
+        resource_usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+    )
 
 
 def run(command: Sequence[str] | str) -> tuple[float, int]:
-    """Run a process; wall seconds and its peak resident memory in bytes."""
-    used = usage(command)
-    return used.wall, used.peak
+    """Run a process; return its wall seconds and its peak resident memory in bytes."""
+    process = usage(command)
+    return process.wall, process.peak
 
 
 def alternate(
     commands: dict[str, list[str] | str], rounds: int, outputs: Sequence[Path] = ()
 ) -> dict[str, list[float]]:
-    """Wall seconds of each command, run in turn (machines drift), after one round that is not counted.
+    """Return wall seconds of each command, run in turn because machines drift, without a first warm-up round.
 
     Args:
-        outputs: files that are removed before each run: to free the room of an old one takes time, too.
+        outputs: files to remove before each run, because freeing their disk space takes time.
     """
     times: dict[str, list[float]] = {name: [] for name in commands}
     for number in range(rounds + 1):
@@ -108,9 +112,9 @@ def alternate(
 def turns(
     runs: Mapping[str, Iterator[Any]], rounds: int, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, list[float]]:
-    """Seconds of the steps of some iterators, in turn, after one step of each that is not counted.
+    """Return the seconds of each iterator's steps, taken in turn, without a first warm-up step of each.
 
-    Where one thread does all the work, `time.process_time` leaves out what else the machine was doing.
+    For single-threaded work, `time.process_time` as the clock excludes other load of the machine.
     """
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for number in range(rounds + 1):
@@ -123,7 +127,7 @@ def turns(
 
 
 def summary(values: list[float]) -> dict[str, float]:
-    """Minimum, median, maximum."""
+    """Return minimum, median and maximum."""
     return {
         "min": round(min(values), 3),
         "median": round(statistics.median(values), 3),
@@ -132,7 +136,7 @@ def summary(values: list[float]) -> dict[str, float]:
 
 
 def report(name: str, figures: dict) -> None:
-    """Print JSON, and keep it in benchmarks/results/."""
+    """Print the figures as JSON, and store them in benchmarks/results/."""
     text = json.dumps({"benchmark": name, "machine": machine(), **figures}, indent=2)
     print(text)
     results = ROOT / "benchmarks" / "results"
@@ -141,18 +145,18 @@ def report(name: str, figures: dict) -> None:
 
 
 def compile_bytecode(checkout: Path = ROOT) -> None:
-    """Compile what installing compiles: without it, every command parses all modules again."""
+    """Compile all modules to bytecode, as an installation does; otherwise every command parses them again."""
     packages = [str(checkout / name) for name in ("phrasetool", "moses_compat", "cli/phrasetool_cli")]
     subprocess.run([sys.executable, "-m", "compileall", "-q", *packages], check=True)
 
 
 def compile_kernels() -> None:
-    """Compile bytecode and kernels (`phrasetool compile`), as installing does once, if anything has changed."""
+    """Compile the bytecode, and the kernels (`phrasetool compile`) if their sources have changed."""
     compile_bytecode()
-    # Tests, of which benchmarks read some helpers, leave the library alone.
+    # The package of tests, which some benchmarks import, sets this variable; commands run with its default.
     os.environ.pop(MODE, None)
     for package in ("phrasetool", "moses_compat"):
-        sources = next((known["sources"] for known in map(_manifest, folders(package)) if known), None)
+        sources = next((manifest["sources"] for manifest in map(_manifest, folders(package)) if manifest), None)
         modules = {} if sources is None else {name: importlib.util.find_spec(name) for name in sources}
         if sources is None or any(
             spec is None or checksum(str(spec.origin)) != sources[name] for name, spec in modules.items()
@@ -167,7 +171,7 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def model() -> str:
-    """A model trained on the reference run's forced-decoding pairs with default settings; made once."""
+    """Return the folder of a model trained once with default settings on the reference run's forced-decoding pairs."""
     folder = WORK / "model"
     if not (folder / "config.json").is_file():
         WORK.mkdir(parents=True, exist_ok=True)

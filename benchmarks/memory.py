@@ -1,7 +1,7 @@
-"""Peak memory on a table and on one 20 times as large: it must hardly grow.
+"""Peak memory on a table and on one 20 times as large; it must hardly grow.
 
-The large table repeats the entries of the small one 20 times, the sources of each copy marked by one more letter, so
-that every group stays a group of its own and words beyond the vocabulary occur as they do in real tables.
+The large table repeats the entries of the small one 20 times, with an additional one-letter word in the sources of each
+copy, so that groups remain distinct and unknown words occur as in real tables.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LETTERS = "abcdefghijklmnopqrst"
 
 
 def make_large(table: str, path: str, copies: int) -> None:
-    """Write the large table; a copy's sources get one more word in front."""
+    """Write the large table; the sources of each copy start with an additional word."""
     with igzip.open(path, "wb", compresslevel=1) as out:
         for letter in LETTERS[:copies]:
             mark = letter.encode()

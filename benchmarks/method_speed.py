@@ -1,6 +1,6 @@
-"""How long `prune` takes by methods that look at a whole table: the reference table to a tenth.
+"""Time of `prune` with methods that need the whole table: the reference table is pruned to a tenth.
 
-The similarities were kept before.  Beside them `zcat | gzip -6` of the same table, in the same minutes.
+Similarities are computed beforehand.  `zcat | gzip -6` of the same table is measured in turn with the methods.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
-"""Mining comparable text: a thousand true pairs among three thousand sentences a side that have no translation.
+"""Mining comparable text: a thousand true pairs among three thousand sentences per side without a translation.
 
-    python benchmarks/mining.py --make                        # writes the corpora, with what is left to train on
+    python benchmarks/mining.py --make                        # writes the corpora and the remaining training text
     phrasetool train classifier work/mining/train.zh work/mining/train.en --dev ... -o model
     python benchmarks/mining.py model [MODEL ...]             # models of several seeds
 
-Texts of two kinds, Chinese and English: everyday sentences (Tatoeba) and social media (Microtopia).  True pairs are of
-the development and of the test set, filled up from training pairs; each sentence stands in one.  Those without a
-translation are of training pairs: of half of them the Chinese, of the other half the English side, and for the
-development corpus the reverse, so that the two corpora share no sentence of a side.  No training sees any of them.
+There are Chinese and English texts of two kinds: everyday sentences (Tatoeba) and social media (Microtopia).  True
+pairs are those of the development and the test set, filled up with training pairs; no sentence occurs in two of them.
+Sentences without a translation come from training pairs: the Chinese side of one half and the English side of the
+other half, and the reverse for the development corpus, so that the two corpora share no sentence of a side.  None of
+these sentences is in the training text.
 
-For each model, margin, with and without reranking: F1 on the test corpus at the threshold that is best on the
-development corpus, with the weight of the classifier's probabilities that is best there; and accuracy@1, the share of
-true sources whose best target is theirs, among all targets and among true ones.
+The results of each model and margin, with and without reranking, are F1 on the test corpus, at the threshold and with
+the weight of the classifier's probabilities that are best on the development corpus; and accuracy@1, the share of true
+sources whose best target is correct, among all targets and among the true ones.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _Pairs = list[tuple[str, str]]
 
 
 def pairs(name: str, part: str) -> _Pairs:
-    """Of a part of a data set."""
+    """Return the pairs of a part of a data set."""
     sides = []
     for side in ("zh", "en"):
         path = DATA / name / f"{part}.{side}"
@@ -52,7 +53,7 @@ def pairs(name: str, part: str) -> _Pairs:
 
 
 def single(found: _Pairs) -> _Pairs:
-    """Pairs of which no side stands in one before that is kept."""
+    """Return the pairs whose sides occur in no earlier returned pair."""
     used: set[str] = set()
     kept = []
     for pair in found:
@@ -63,14 +64,14 @@ def single(found: _Pairs) -> _Pairs:
 
 
 def make(seed: int) -> None:
-    """Write both corpora of each kind, and the text to train on."""
-    left: _Pairs = []
+    """Write the development and the test corpus of each kind, and the training text."""
+    remaining: _Pairs = []
     held: set[str] = set()
     for name, folder in SETS.items():
         rng = np.random.default_rng(seed)
         train = list(dict.fromkeys(pairs(folder, "train")))
         train = [train[i] for i in rng.permutation(len(train))]
-        # Where a set has less than a thousand of different sentences, training pairs fill it up.
+        # Training pairs fill up sets with fewer than a thousand pairs of distinct sentences.
         true: dict[str, _Pairs] = {}
         known: set[str] = set()
         for part in ("dev", "test"):
@@ -81,18 +82,18 @@ def make(seed: int) -> None:
         unused = [pair for pair in train if not known.intersection(pair)]
         others = single(unused)[: 2 * OTHERS]
         halves = others[:OTHERS], others[OTHERS:]
-        left += unused
+        remaining += unused
         held |= known | {text for pair in others for text in pair}
         for part, (first, second) in (("test", halves), ("dev", halves[::-1])):
-            place = FOLDER / f"{name}-{part}"
-            place.mkdir(parents=True, exist_ok=True)
+            corpus = FOLDER / f"{name}-{part}"
+            corpus.mkdir(parents=True, exist_ok=True)
             texts = ([s for s, _ in true[part] + first], [t for _, t in true[part] + second])
             for side, lines in zip(("zh", "en"), texts, strict=True):
                 shuffled = [lines[i] for i in rng.permutation(len(lines))]
-                (place / side).write_text("\n".join(shuffled) + "\n")
-            (place / "gold.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in true[part]))
-            print(f"{place}: {len(true[part])} true pairs, {len(first)} + {len(second)} others")
-    train = [pair for pair in left if not held.intersection(pair)]
+                (corpus / side).write_text("\n".join(shuffled) + "\n")
+            (corpus / "gold.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in true[part]))
+            print(f"{corpus}: {len(true[part])} true pairs, {len(first)} + {len(second)} others")
+    train = [pair for pair in remaining if not held.intersection(pair)]
     for side, name in enumerate(("zh", "en")):
         (FOLDER / f"train.{name}").write_text("\n".join(pair[side] for pair in train) + "\n")
     print(f"{FOLDER}/train.*: {len(train)} pairs to train on")
@@ -107,38 +108,38 @@ def search(place: Path, encoder: PairEncoder, store: str, settings: MiningSettin
 
 
 def listed(found: MinedTexts) -> tuple[Any, list[tuple[bytes, bytes]]]:
-    return found.pairs.scores, [found.texts(place, False) for place in range(len(found.pairs))]
+    return found.pairs.scores, [found.texts(row, False) for row in range(len(found.pairs))]
 
 
 def figures(name: str, encoder: PairEncoder, settings: MiningSettings, store: str) -> dict[str, float]:
-    """Of one corpus, one margin, with or without reranking."""
+    """Return the results on one corpus with one margin, with or without reranking."""
     dev, test = FOLDER / f"{name}-dev", FOLDER / f"{name}-test"
     dev_pairs = search(dev, encoder, f"{store}-dev", settings)
     chosen = settings_from_gold(dev_pairs, str(dev / "gold.tsv"), settings, WEIGHTS)
     settings, threshold = chosen, chosen.threshold
     scores, mined = listed(search(test, encoder, f"{store}-test", settings))
-    right = gold(test)
-    taken = [place for place in range(len(mined)) if scores[place] >= threshold]
-    at = evaluate_mining(scores[taken], [mined[place] for place in taken], right)
-    best = evaluate_mining(scores, mined, right).best
+    gold_pairs = gold(test)
+    accepted = [row for row in range(len(mined)) if scores[row] >= threshold]
+    final = evaluate_mining(scores[accepted], [mined[row] for row in accepted], gold_pairs)
+    best = evaluate_mining(scores, mined, gold_pairs).best
     forward = evaluate_mining(
-        *listed(search(test, encoder, f"{store}-test", replace(settings, retrieval="forward"))), right
+        *listed(search(test, encoder, f"{store}-test", replace(settings, retrieval="forward"))), gold_pairs
     )
     return {
-        "f1": round(at.all.f1, 4), "precision": round(at.all.precision, 4), "recall": round(at.all.recall, 4),
+        "f1": round(final.all.f1, 4), "precision": round(final.all.precision, 4), "recall": round(final.all.recall, 4),
         "f1_best_threshold": round(best.f1, 4) if best else 0.0, "accuracy_at_1": round(forward.accuracy_at_1, 4),
         "weight": settings.weight if settings.rerank else 0.0,
     }  # fmt: skip
 
 
 def among_true(name: str, encoder: PairEncoder, settings: MiningSettings) -> float:
-    """Accuracy@1 where every sentence has a translation."""
-    right = sorted(gold(FOLDER / f"{name}-test"))
+    """Return accuracy@1 if every sentence has a translation."""
+    gold_pairs = sorted(gold(FOLDER / f"{name}-test"))
     with tempfile.TemporaryDirectory() as folder:
         for side, file in enumerate(("zh", "en")):
-            Path(folder, file).write_bytes(b"".join(pair[side] + b"\n" for pair in right))
+            Path(folder, file).write_bytes(b"".join(pair[side] + b"\n" for pair in gold_pairs))
         mined = search(Path(folder), encoder, f"{folder}/store", replace(settings, retrieval="forward"))
-        return round(evaluate_mining(*listed(mined), set(right)).accuracy_at_1, 4)
+        return round(evaluate_mining(*listed(mined), set(gold_pairs)).accuracy_at_1, 4)
 
 
 def of_model(folder: str, elsewhere: bool, threads: int, k: int) -> dict[str, Any]:
@@ -151,9 +152,9 @@ def of_model(folder: str, elsewhere: bool, threads: int, k: int) -> dict[str, An
                     settings = MiningSettings(k=k, margin=margin, rerank=rerank, threads=threads)
                     row = figures(name, encoder, settings, f"{stores}/{name}")
                     row["accuracy_at_1_true_only"] = among_true(name, encoder, settings)
-                    way = f"{margin}, reranked" if rerank else margin
-                    results.setdefault(name, {})[way] = row
-                    print(folder, name, way, row, flush=True)
+                    configuration = f"{margin}, reranked" if rerank else margin
+                    results.setdefault(name, {})[configuration] = row
+                    print(folder, name, configuration, row, flush=True)
     return results
 
 
@@ -178,12 +179,12 @@ def main() -> None:
     ]
     means = {
         name: {
-            way: {
-                what: {
+            configuration: {
+                metric: {
                     "mean": round(statistics.mean(values), 4), "min": min(values), "max": max(values),
-                } for what in row if (values := [one[name][way][what] for one in each])
-            } for way, row in ways.items()
-        } for name, ways in each[0].items()
+                } for metric in row if (values := [results[name][configuration][metric] for results in each])
+            } for configuration, row in rows.items()
+        } for name, rows in each[0].items()
     }  # fmt: skip
     report(options.name, {"bar": BAR, "k": options.k, "models": identities, "all": means, "each": each})
 

@@ -1,12 +1,12 @@
-"""Mining in size: what exact search costs in time and memory, and how near approximate search comes.
+"""Mining large corpora: time and memory of exact search, and accuracy of approximate search.
 
-Vectors are clustered like those of sentences: topics of some fifty sentences, and a translation next to each sentence.
+Vectors are clustered like those of sentences: topics of about fifty sentences, and a translation near each sentence.
 
-* Exact: 100,000 x 100,000 x 256, both ways; at most 3 minutes and 1.5 GB on two idle cores.
-* Approximate: 300,000 x 300,000 x 256, source to target; the nearest the right one of at least 98 %, on another sample
-  than the one that the search itself measures.
+* Exact: 100,000 x 100,000 x 256, both directions; at most 3 minutes and 1.5 GB on two idle cores.
+* Approximate: 300,000 x 300,000 x 256, source to target; the nearest neighbour must be correct for at least 98 %, on a
+  different sample from the one that the search itself measures.
 
-Each is a process of its own.  The load of the machine is reported, because times of a busy machine are too long.
+Each runs in a separate process.  The load of the machine is reported, because times on a busy machine are too long.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CHECKED = 2000
 
 
 def vectors(count: int) -> tuple[Path, Path]:
-    """Files of float16 unit rows; made once."""
+    """Return files of float16 unit vectors, written once."""
     paths = FOLDER / f"{count}.source", FOLDER / f"{count}.target"
     if all(path.is_file() and path.stat().st_size == 2 * count * DIMENSION for path in paths):
         return paths
@@ -50,28 +50,29 @@ def mapped(count: int) -> list[Any]:
 
 
 def exact(count: int, threads: int) -> None:
-    """In a process of its own."""
+    """Search exactly, in the measured process, and write the shares of correct nearest neighbours."""
     from phrasetool.bitext.nearest import nearest_both_ways
 
     sources, targets = mapped(count)
     forward, backward = nearest_both_ways(sources, targets, NEIGHBOURS, threads)
-    right = [float((found.rows[:, 0] == np.arange(count)).mean()) for found in (forward, backward)]
-    (FOLDER / "found.txt").write_text(" ".join(map(str, right)))
+    correct_shares = [float((neighbours.rows[:, 0] == np.arange(count)).mean()) for neighbours in (forward, backward)]
+    (FOLDER / "found.txt").write_text(" ".join(map(str, correct_shares)))
 
 
 def approximate(count: int, threads: int) -> None:
-    """In a process of its own."""
+    """Search approximately, in the measured process, and write the agreement with exact search."""
     from phrasetool.bitext.nearest import approximately_nearest, exact_rows
 
     sources, targets = mapped(count)
     neighbours, agreement = approximately_nearest(sources, targets, NEIGHBOURS, threads)
     began = time.perf_counter()
     sample = np.sort(np.random.default_rng(99).choice(count, CHECKED, replace=False))
-    right = exact_rows(np.ascontiguousarray(sources[sample]), targets, NEIGHBOURS, threads)[0]
+    exact_neighbours = exact_rows(np.ascontiguousarray(sources[sample]), targets, NEIGHBOURS, threads)[0]
     checking = time.perf_counter() - began
-    first = float((neighbours.rows[sample, 0] == right[:, 0]).mean())
+    first = float((neighbours.rows[sample, 0] == exact_neighbours[:, 0]).mean())
     shared = (
-        float(np.mean([len(set(a) & set(b)) for a, b in zip(neighbours.rows[sample], right, strict=True)])) / NEIGHBOURS
+        float(np.mean([len(set(a) & set(b)) for a, b in zip(neighbours.rows[sample], exact_neighbours, strict=True)]))
+        / NEIGHBOURS
     )
     figures = agreement.share, first, shared, agreement.probed, agreement.cells, checking
     (FOLDER / "found.txt").write_text(" ".join(map(str, figures)))
@@ -80,12 +81,12 @@ def approximate(count: int, threads: int) -> None:
 def measured(what: str, count: int, threads: int) -> tuple[dict[str, Any], list[float]]:
     vectors(count)
     before = os.getloadavg()[0]
-    used = usage([sys.executable, __file__, "--only", what, "--count", str(count), "--threads", str(threads)])
+    process = usage([sys.executable, __file__, "--only", what, "--count", str(count), "--threads", str(threads)])
     report = {
-        "count": count, "dimension": DIMENSION, "threads": threads, "seconds": round(used.wall, 1),
-        "cpu_seconds": round(used.cpu, 1), "peak_bytes": used.peak, "load_before": round(before, 2),
+        "count": count, "dimension": DIMENSION, "threads": threads, "seconds": round(process.wall, 1),
+        "cpu_seconds": round(process.cpu, 1), "peak_bytes": process.peak, "load_before": round(before, 2),
     }  # fmt: skip
-    # The second part takes long.
+    # Printed immediately, because the second part takes long.
     print(report, file=sys.stderr, flush=True)
     return report, [float(value) for value in (FOLDER / "found.txt").read_text().split()]
 
@@ -101,12 +102,12 @@ def main() -> None:
     if options.only:
         {"exact": exact, "approximate": approximate}[options.only](options.count, options.threads)
         return
-    first, right = measured("exact", options.exact, options.threads)
-    first |= {"true_pair_nearest": right, "cpu_bound": round(first["cpu_seconds"] / options.threads, 1)}
+    first, correct_shares = measured("exact", options.exact, options.threads)
+    first |= {"true_pair_nearest": correct_shares, "cpu_bound": round(first["cpu_seconds"] / options.threads, 1)}
     first["passed"] = first["cpu_bound"] <= BAR["seconds"] and first["peak_bytes"] <= BAR["bytes"]
-    second, told = measured("approximate", options.approximate, options.threads)
+    second, measurements = measured("approximate", options.approximate, options.threads)
     names = ("agreement_told", "agreement_checked", "neighbours_shared", "probed", "cells", "checking_seconds")
-    second |= dict(zip(names, told, strict=True))
+    second |= dict(zip(names, measurements, strict=True))
     second["passed"] = second["agreement_checked"] >= BAR["agreement"]
     report("mining_size", {"bar": BAR, "exact": first, "approximate": second})
 

@@ -1,8 +1,9 @@
-"""Does our decoder pass over a setting of a moses.ini?
+"""Does our decoder ignore a setting of a moses.ini that changes Moses' output?
 
-Every section that Moses has, with several values, and every argument of the features that our decoder supports, is
-put into the ini of a small model.  A real Moses and ours translate the same text with it: ours must print the same
-translations with the same scores, or refuse the setting by its name.  `passed over` in the results must be empty.
+Every section of Moses, with several values, and every argument of the features that our decoder supports, is added to
+the ini of a small model.  A real Moses and our decoder translate the same text with this ini: our decoder must print
+the same translations with the same scores, or reject the setting by its name.  `passed over` in the results must be
+empty.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from measuring import ROOT, report
 from moses_compat.ini.reading import SUPPORTED, known_sections
 from tests import moses_settings
 
-# Values of sections; others are tried with `_SWITCHES`.
+# Values of sections; other sections are tried with `_SWITCHES`.
 _SWITCHES = ("0", "1", "false", "true", "2")
 _VALUES: dict[str, tuple[tuple[str, ...], ...]] = {
     "mapping": (("0 T 0",), ("T 0",), ("0 T 1",), ("0 G 0",), ("0 TM",)),
@@ -45,7 +46,7 @@ _VALUES: dict[str, tuple[tuple[str, ...], ...]] = {
     "input-file": (("file",),), "output-search-graph-slf": (("folder",),), "server-log": (("file",),),
     "output-search-graph-hypergraph": (("true", "txt", "folder"),), "output-word-graph": (("file", "0"),),
     **dict.fromkeys(("spe-src", "spe-trg", "spe-aln"), (("file",),)),
-    # Moses serves requests and does not end.
+    # With these, Moses runs as a server and does not exit.
     "server": (("true",),), "daemon": (("true",),),
 }  # fmt: skip
 _OTHER_SECTIONS = (
@@ -79,39 +80,42 @@ _ARGUMENTS = {
 
 
 def inis() -> dict[str, tuple[str, str]]:
-    """Description of a setting -> the section or the class and argument that it is of, and the text of the ini."""
-    verdicts = {}
+    """Map the description of a setting to its section, or its class and argument, and to the text of the ini."""
+    settings = {}
     for name in sorted({*known_sections()} - {"feature", "weight"}):
         for values in _VALUES.get(name, tuple((value,) for value in _SWITCHES)):
-            # Marks show only where words are marked.
-            more = ["[mark-unknown]", "1"] if name.startswith("unknown-word") else []
-            verdicts[f"[{name}] {', '.join(values)}"] = f"[{name}]", moses_settings.with_section(name, *values, *more)
+            # Prefix and suffix have an effect only if unknown words are marked.
+            additional_lines = ["[mark-unknown]", "1"] if name.startswith("unknown-word") else []
+            settings[f"[{name}] {', '.join(values)}"] = (
+                f"[{name}]",
+                moses_settings.with_section(name, *values, *additional_lines),
+            )
     for name, *values in _OTHER_SECTIONS:
-        verdicts[f"[{name}] {', '.join(values)}"] = f"[{name}]", moses_settings.with_section(name, *values)
+        settings[f"[{name}] {', '.join(values)}"] = f"[{name}]", moses_settings.with_section(name, *values)
     for kind, arguments in _ARGUMENTS.items():
         for argument in (*_GENERAL, *arguments):
-            verdicts[f"{kind} {argument}"] = (
+            settings[f"{kind} {argument}"] = (
                 f"{kind} {argument.split('=')[0]}=", moses_settings.with_argument(kind, argument)
             )  # fmt: skip
-    return verdicts
+    return settings
 
 
 def classified(outcomes: dict[str, Counter[str]]) -> dict[str, list[str]]:
-    """Sections and arguments by what our decoder does with them."""
+    """Classify sections and arguments by our decoder's behaviour."""
     known, supported = ({f"[{section}]" for section in names} for names in (known_sections(), SUPPORTED))
     classes: dict[str, list[str]] = {
         "supported": [], "no effect": [], "only switched off": [], "refused": [], "unknown": []
     }  # fmt: skip
-    for name, found in sorted(outcomes.items()):
-        accepted = found["same"] == found.total()
+    for name, counts in sorted(outcomes.items()):
+        accepted = counts["same"] == counts.total()
         if name in supported:
             kind = "supported"
         elif name.startswith("[") and name not in known:
             kind = "unknown"
         elif name.startswith("["):
-            kind = "no effect" if accepted else "only switched off" if found["same"] else "refused"
+            kind = "no effect" if accepted else "only switched off" if counts["same"] else "refused"
         else:
-            kind = "supported" if found["same"] else "refused"
+            kind = "supported" if counts["same"] else "refused"
         classes[kind].append(name)
     return classes
 
@@ -130,10 +134,10 @@ def main() -> None:
         os.chdir(folder)
         settings = inis()
         for name, (setting, ini) in settings.items():
-            theirs, ours = moses_settings.of_moses(moses, ini), moses_settings.of_ours(ini)
-            verdict = moses_settings.verdict(theirs, ours)
+            moses_outcome, our_outcome = moses_settings.of_moses(moses, ini), moses_settings.of_ours(ini)
+            verdict = moses_settings.verdict(moses_outcome, our_outcome)
             if verbose:
-                print(f"{name}: {verdict}  {theirs.message[:80]} | {ours.message}", flush=True)
+                print(f"{name}: {verdict}  {moses_outcome.message[:80]} | {our_outcome.message}", flush=True)
             if verdict not in ("same", "refused", "both stop"):
                 passed_over[name] = verdict
             outcomes.setdefault(setting, Counter())[verdict if name not in passed_over else "passed over"] += 1

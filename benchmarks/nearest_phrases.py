@@ -1,8 +1,8 @@
-"""Nearest phrases of new phrases, by three models: Table 3 of Zhang et al. (2014).
+"""Nearest neighbours of new phrases for three models, as in Table 3 of Zhang et al. (2014).
 
-The models are trained on the forced-decoded pairs of the reference run: the two autoencoders alone, before anything
-bilingual; BRAE with the values of its paper; and the default loss.  The phrases are from a test set, and none of them
-is among the training pairs, in which the neighbours are searched.
+The models are trained on the forced-decoding pairs of the reference run: the two autoencoders alone, before bilingual
+training; BRAE with the values of its paper; and the default loss.  The phrases are from a test set; neighbours are
+searched in the training pairs, which do not contain them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COUNT = 3
 
 
 def trained(name: str, options: tuple[str, ...], pairs: Path) -> Path:
-    """The folder of a model."""
+    """Return the folder of a model, trained if it is missing."""
     folder = FOLDER / str(list(MODELS).index(name))
     if not (folder / "config.json").is_file():
         command = [COMMAND, "train", "phrases", str(pairs), *options, "--held-out", "0", "--force", "--overwrite", "-q"]
@@ -34,7 +34,7 @@ def trained(name: str, options: tuple[str, ...], pairs: Path) -> Path:
 
 
 def nearest(folder: Path, phrase: str, pairs: Path) -> list[str]:
-    """The nearest phrases of the same language, the nearest first."""
+    """Return the nearest phrases of the same language, nearest first."""
     command = [COMMAND, "neighbours", phrase, "-m", str(folder), "--pairs", str(pairs), "--side", "target"]
     command += ["-k", str(COUNT), "--json", "-", "-q"]
     answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -47,8 +47,8 @@ def main() -> None:
     pairs = reference() / "forced-pairs.gz"
     with gzip.open(pairs, "rt", encoding="utf-8") as file:
         known = {line.split(" ||| ")[1] for line in file}
-    if seen := known.intersection(PHRASES):
-        raise SystemExit(f"not new: {', '.join(seen)}")
+    if known_phrases := known.intersection(PHRASES):
+        raise SystemExit(f"not new: {', '.join(known_phrases)}")
     folders = {name: trained(name, options, pairs) for name, options in MODELS.items()}
     neighbours = {
         phrase: {name: nearest(folder, phrase, pairs) for name, folder in folders.items()} for phrase in PHRASES

@@ -1,16 +1,17 @@
-"""Value of columns of neural models for a decoder: tables tuned with them, in addition to the six existing columns.
+"""Gain in BLEU from columns of neural models, alone and in addition to the six existing columns.
 
-For each language pair a phrase-based model (the reference run's, or one built and tuned here) and its table with
+For each language pair, a phrase-based model (the reference run's, or one built and tuned here) is tuned with tables
+with the columns
 
-    six             similarities both ways, smoothed probabilities, probabilities of forced decoding
-    six, softmax    the same, similarities as probabilities among the candidates of a source
+    six             similarities in both directions, smoothed probabilities, probabilities of forced decoding
+    six, softmax    the same, with similarities as probabilities among the candidates of a source
     translators     p(target | source) and p(source | target) of translators, trained on the distinct pairs of
                     leave-one-out forced decoding, each once
-    syntax          how alike the syntax of both sides is, and how probable the tags of each are, given the other
-    parallel        how probable a classifier, trained on the bitext, finds it that one side translates the other
+    syntax          similarity of the syntax of both sides, and the probability of the tags of each given the other
+    parallel        probability that both sides are translations, by a classifier trained on the bitext
 
-and of these some together, tuned from the weights of the ini with three seeds each.  What is in the work folder already
-is not made again, nor what is finished: BLEU statistics of all test sentences, in benchmarks/results/runs/.
+and with some combinations, from the weights of the ini, with three seeds each.  BLEU statistics of all test sentences
+are stored in benchmarks/results/runs/.  Files in the work folder and stored results are not computed again.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap, sentence_stat
 RUNS = StoredStudy("neural_columns")
 PAIRS = ("multi30k-de-en", "multi30k-cs-en", "tatoeba-zh-en", "pydocs-es-en")
 SEEDS = (1, 2, 3)
-# System -> the tables whose columns it has.
+# System -> the tables whose columns it combines.
 SYSTEMS: dict[str, tuple[str, ...]] = {
     "plain": (), "translators": ("translators",), "six": ("six",), "six, translators": ("six", "translators"),
     "six, softmax": ("softmax",), "syntax": ("syntax",), "six, syntax": ("six", "syntax"), "parallel": ("parallel",),
@@ -49,14 +50,14 @@ ITERATIONS = 8
 
 @dataclass(frozen=True)
 class Materials:
-    """Models and files for the columns of a language pair, made once.
+    """Models and files for the columns of a language pair, created once.
 
     Attributes:
-        corpus: the pair.
-        work: where everything is made.
-        ini: of the phrase-based model.
-        threads: of every command.
-        syntax: folder of an encoder of syntax.
+        corpus: the language pair.
+        work: folder of models and files.
+        ini: ini of the phrase-based model.
+        threads: number of threads of every command.
+        syntax: folder of a syntax encoder.
         tagger: folder of a tagger.
     """
 
@@ -68,7 +69,7 @@ class Materials:
     tagger: Path
 
     def arguments(self, columns: str) -> list[str | Path]:
-        """What `annotate` is given for some columns, whose models are made now if they are not there."""
+        """Return the options of `annotate` for some columns; train missing models."""
         if columns == "syntax":
             languages = f"{self.corpus.source},{self.corpus.target}"
             return ["-m", self.syntax, "--syntax-columns", "all", "--tagger", self.tagger, "--languages", languages]
@@ -79,13 +80,15 @@ class Materials:
             turned = self.work / "turned.gz"
             if not turned.exists():
                 _turn(pairs, turned)
-            both = (("forward", pairs), ("backward", turned))
-            return [part for name, file in both for part in ("-m", self.trained(name, "--model", "continuous", file))]
+            trained_on = (("forward", pairs), ("backward", turned))
+            return [
+                part for name, file in trained_on for part in ("-m", self.trained(name, "--model", "continuous", file))
+            ]
         arguments = ["--smoothing", "kneser-ney", "--forced-pairs", pairs, "-m", self.trained("brae", pairs)]
         return [*arguments, "--scale", "softmax"] if columns == "softmax" else arguments
 
     def pairs(self) -> Path:
-        """Pairs of leave-one-out forced decoding."""
+        """Return the file of pairs of leave-one-out forced decoding, written if missing."""
         pairs = self.work / "forced.gz"
         if not pairs.exists():
             command(
@@ -95,7 +98,7 @@ class Materials:
         return pairs
 
     def trained(self, name: str, *arguments: str | Path) -> Path:
-        """The folder of a model."""
+        """Return the folder of a model, trained if it is missing."""
         folder = self.work / name
         if not (folder / "config.json").exists():
             command("train", *arguments, "-o", folder, "--threads", self.threads)
@@ -103,7 +106,7 @@ class Materials:
 
 
 def _turn(pairs: Path, turned: Path) -> None:
-    """The same pairs with source and target exchanged."""
+    """Write the pairs with source and target exchanged."""
     lines = []
     for line in read_text_lines(str(pairs)):
         source, target, *rest = line.split(" ||| ")
@@ -112,46 +115,50 @@ def _turn(pairs: Path, turned: Path) -> None:
 
 
 def table(name: str, plain: Path, made: Materials) -> Path:
-    """The ini of a system, which names its annotated table."""
+    """Return the ini of a system with its annotated table."""
     if not SYSTEMS[name]:
         return made.ini
     folder = made.work / "tables"
     folder.mkdir(exist_ok=True)
     parts = []
     for columns in SYSTEMS[name]:
-        path, written = folder / f"{columns}.gz", folder / f"{columns}.ini"
-        if not written.exists():
+        path, output_ini = folder / f"{columns}.gz", folder / f"{columns}.ini"
+        if not output_ini.exists():
             column_arguments = made.arguments(columns)
-            inis = ["--moses-ini", made.ini, "--moses-ini-out", written]
+            inis = ["--moses-ini", made.ini, "--moses-ini-out", output_ini]
             command("annotate", plain, *column_arguments, "-o", path, *inis, "--threads", made.threads)
         parts.append(path)
     if len(parts) == 1:
-        return written
-    path, written = (folder / f"{'-'.join(SYSTEMS[name])}.{end}" for end in ("gz", "ini"))
-    if not written.exists():
+        return output_ini
+    path, output_ini = (folder / f"{'-'.join(SYSTEMS[name])}.{end}" for end in ("gz", "ini"))
+    if not output_ini.exists():
         _join(parts[0], parts[1], path, _scores(plain))
-        command("moses-ini", made.ini, "--table", path, "-o", written)
-    return written
+        command("moses-ini", made.ini, "--table", path, "-o", output_ini)
+    return output_ini
 
 
 def _scores(table: Path) -> int:
-    """How many scores an entry has."""
+    """Return the number of scores of an entry."""
     with gzip.open(table, "rb") as file:
         return len(file.readline().split(b"|||")[2].split())
 
 
 def _join(first: Path, second: Path, output: Path, scores: int) -> None:
-    """A table with the columns that both have behind the first scores: translators take long to say the same again."""
-    with gzip.open(first, "rb") as one, gzip.open(second, "rb") as other, gzip.open(output, "wb", 1) as out:
-        for line, more in zip(one, other, strict=True):
-            fields, others = line.split(b" ||| "), more.split(b" ||| ")
-            assert fields[:2] == others[:2]
-            fields[2] += b" " + b" ".join(others[2].split()[scores:])
+    """Write the first table with the second's columns after the first scores; scoring them again would take long."""
+    with (
+        gzip.open(first, "rb") as first_lines,
+        gzip.open(second, "rb") as second_lines,
+        gzip.open(output, "wb", 1) as out,
+    ):
+        for line, second_line in zip(first_lines, second_lines, strict=True):
+            fields, second_fields = line.split(b" ||| "), second_line.split(b" ||| ")
+            assert fields[:2] == second_fields[:2]
+            fields[2] += b" " + b" ".join(second_fields[2].split()[scores:])
             out.write(b" ||| ".join(fields))
 
 
 def tune(ini: Path, corpus: Corpus, folder: Path, seed: int, threads: str, run: StoredRun) -> None:
-    """Keep BLEU statistics of all test sentences of a system tuned with a seed."""
+    """Tune a system with a seed, and store BLEU statistics of all test sentences."""
     folder.mkdir(parents=True, exist_ok=True)
     best = folder / "moses.ini"
     if not best.exists():
@@ -164,7 +171,7 @@ def tune(ini: Path, corpus: Corpus, folder: Path, seed: int, threads: str, run: 
 
 
 def keep_statistics(ini: Path, corpus: Corpus, output: Path, threads: str, run: StoredRun) -> None:
-    """Decode all test sets, to files whose names begin with that of the output, and keep their BLEU statistics."""
+    """Decode all test sets to files named after `output` and the set, and store their BLEU statistics."""
     parts = []
     for part in corpus.tests:
         translation = output.with_suffix(f".{part}")
@@ -176,12 +183,12 @@ def keep_statistics(ini: Path, corpus: Corpus, output: Path, threads: str, run: 
 
 
 def stored_run(pair: str, name: str, seed: int) -> StoredRun:
-    """The results of a system tuned with a seed."""
+    """Return the stored run of a system tuned with a seed."""
     return RUNS.run(f"{pair}/{name.replace(', ', '-')}-{seed}")
 
 
 def measure(made: Materials, plain: Path, systems: Sequence[str], seeds: Sequence[int]) -> None:
-    """Tune and keep what is missing of a language pair."""
+    """Tune and store the missing systems of a language pair."""
     for seed, name in itertools.product(seeds, systems):
         run = stored_run(made.corpus.name, name, seed)
         if not run.exists():
@@ -191,7 +198,7 @@ def measure(made: Materials, plain: Path, systems: Sequence[str], seeds: Sequenc
 
 
 def figures_of(pair: str) -> dict[str, Any] | None:
-    """BLEU of the systems of a pair, and differences of those that were tuned with the same seeds."""
+    """Return BLEU of the systems of a pair, and differences between those tuned with the same seeds."""
     samples: dict[str, dict[int, BleuSamples]] = {}
     test: Bootstrap | None = None
     for name, seed in itertools.product(SYSTEMS, SEEDS):
@@ -200,16 +207,16 @@ def figures_of(pair: str) -> dict[str, Any] | None:
             test = test or Bootstrap(len(statistics))
             samples.setdefault(name, {})[seed] = test(statistics)
     differences = {}
-    for one, other in COMPARED:
-        if seeds := sorted(samples.get(one, {}).keys() & samples.get(other, {}).keys()):
-            both = ([samples[name][seed] for seed in seeds] for name in (one, other))
-            differences[f"{other} - {one}"] = {"seeds": len(seeds), **compared(*both)}
-    bleu = {name: [round(found[seed].bleu, 2) for seed in sorted(found)] for name, found in samples.items()}
+    for baseline, system in COMPARED:
+        if seeds := sorted(samples.get(baseline, {}).keys() & samples.get(system, {}).keys()):
+            both = ([samples[name][seed] for seed in seeds] for name in (baseline, system))
+            differences[f"{system} - {baseline}"] = {"seeds": len(seeds), **compared(*both)}
+    bleu = {name: [round(by_seed[seed].bleu, 2) for seed in sorted(by_seed)] for name, by_seed in samples.items()}
     return {"BLEU": bleu, "differences": differences} if bleu else None
 
 
 def compared(one: Sequence[BleuSamples], other: Sequence[BleuSamples]) -> dict[str, Any]:
-    """Mean BLEU over seeds of one less that of the other: with 95 % interval and p of a paired bootstrap."""
+    """Return mean BLEU over seeds of `other` minus that of `one`, with 95 % interval and p of a paired bootstrap."""
     mean = [
         BleuSamples(float(np.mean([run.bleu for run in runs])), np.mean([run.samples for run in runs], 0))
         for runs in (one, other)
@@ -223,7 +230,7 @@ def compared(one: Sequence[BleuSamples], other: Sequence[BleuSamples]) -> dict[s
 
 
 def main() -> None:
-    """Make what is missing, measure, print and keep."""
+    """Measure the missing systems, and print and store the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=WORK / "reranking")
     parser.add_argument("--pairs", nargs="+", default=list(PAIRS[:3]), choices=PAIRS)
@@ -237,9 +244,9 @@ def main() -> None:
         corpus, work = CORPORA[pair], options.work / pair
         work.mkdir(parents=True, exist_ok=True)
         ini, plain = decoder(corpus, work, options.threads)
-        made = Materials(corpus, work, ini, options.threads, options.syntax, options.tagger)
-        measure(made, plain, options.systems, options.seeds)
-        figures = {name: found for name in PAIRS if (found := figures_of(name)) is not None}
+        materials = Materials(corpus, work, ini, options.threads, options.syntax, options.tagger)
+        measure(materials, plain, options.systems, options.seeds)
+        figures = {name: pair_figures for name in PAIRS if (pair_figures := figures_of(name)) is not None}
         report("neural_columns", {"iterations": ITERATIONS, "pairs": figures})
 
 

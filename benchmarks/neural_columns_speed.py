@@ -1,11 +1,11 @@
-"""Seconds and memory of `annotate` with a translator, for both readings, a classifier of sentence pairs, or an encoder
-of syntax, for its cosine and for all its columns, on the whole table and on half of it.
+"""Seconds and memory of `annotate` with a neural model, on the whole reference table and on half of it.
 
     python benchmarks/neural_columns_speed.py MODEL
 
-MODEL is of the reference run's languages; the result of a classifier is `parallel_columns_speed`, of an encoder of
-syntax, for which `tagger.py` has to be run before, `syntax_columns_speed`.  Memory is flat if the whole table takes
-hardly more than half.
+MODEL is for the reference run's languages: a translator (measured with both scores; result `neural_columns_speed`), a
+sentence-pair classifier (`parallel_columns_speed`), or a syntax encoder (its cosine alone and all its columns;
+`syntax_columns_speed`), which requires running `tagger.py` first.  Memory is constant if the whole table needs hardly
+more than half of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from measuring import COMMAND, WORK, reference, report, usage
 from syntax_texts import TAGGER
 
-# Kind of model -> its result, and what is appended -> the options that ask for it, and the most seconds.
+# Kind of model -> name of its result, and appended columns -> the options for them, and the maximum seconds.
 COLUMNS: dict[str, tuple[str, dict[str, tuple[list[str], int]]]] = {
     "continuous": (
         "neural_columns_speed",
@@ -40,7 +40,7 @@ COLUMNS: dict[str, tuple[str, dict[str, tuple[list[str], int]]]] = {
 
 
 def half_of(table: Path, out: Path) -> int:
-    """Write every line of the first half of a table; how many lines the table has."""
+    """Write the first half of a table; return the number of lines of the whole table."""
     with gzip.open(table, "rb") as source:
         lines = sum(1 for _ in source)
     with gzip.open(table, "rb") as source, gzip.open(out, "wb", 1) as destination:
@@ -58,8 +58,8 @@ def main() -> None:
     figures: dict[str, object] = {"entries": half_of(table, half), "threads": int(options.threads)}
     kind = json.loads((Path(options.model) / "config.json").read_text())["model"]
     result, columns = COLUMNS[kind]
-    for name, (asked, bar) in columns.items():
-        command = ["-m", options.model, "-o", out, "-q", "--threads", options.threads, *asked]
+    for name, (column_options, bar) in columns.items():
+        command = ["-m", options.model, "-o", out, "-q", "--threads", options.threads, *column_options]
         whole, part = (usage([COMMAND, "annotate", path, *command]) for path in (table, half))
         figures[name] = {
             "seconds": round(whole.wall, 1),

@@ -1,12 +1,12 @@
-"""Losses compared: accuracy on held-out pairs over several seeds, and training speed.
+"""Comparison of losses: accuracy on held-out pairs over several seeds, and training speed.
 
-Pairs: of forced decoding, Multi30k German-English (the reference run's) and Tatoeba Chinese-English (the pruning
-study's, or made here).  2,000 are held out, the same for all; each true target is ranked among 1,000 held-out targets
-by the mean of both similarities.  A seed changes everything that training draws.  Everything else is what
-`phrasetool train` does by default with a loss.
+The pairs are from forced decoding of Multi30k German-English (the reference run's) and Tatoeba Chinese-English (the
+pruning study's, or computed here).  The same 2,000 pairs are held out for all losses; each true target is ranked among
+1,000 held-out targets by the mean of both similarities.  A seed changes all random choices of training.  All other
+settings are the defaults of `phrasetool train` for each loss.
 
-Speed: whole iterations of training (both languages, encoding included), and the loss alone with its gradient, for a
-batch of 512 pairs; all losses in turn, medians.
+Speed is measured for whole training iterations (both languages, including encoding), and for the loss and its gradient
+alone on a batch of 512 pairs; all losses are run in turn, and medians are reported.
 """
 
 from __future__ import annotations
@@ -45,39 +45,39 @@ RESULTS = ROOT / "benchmarks" / "results" / "objectives.json"
 
 
 def multi30k() -> Path:
-    """Forced pairs of the reference run."""
+    """Return the forced-decoding pairs of the reference run."""
     return reference() / "forced-pairs.gz"
 
 
 def tatoeba() -> Path:
-    """Forced pairs of Tatoeba: the pruning study's, else made here."""
+    """Return the forced-decoding pairs of Tatoeba: the pruning study's, or computed here."""
     studied = WORK / "experiments" / "tatoeba-zh-en" / "build" / "pairs.gz"
     if studied.is_file():
         return studied
-    data, made = DATA / "tatoeba-zh-en", WORK / "tatoeba-zh-en"
-    made.mkdir(parents=True, exist_ok=True)
+    data, folder = DATA / "tatoeba-zh-en", WORK / "tatoeba-zh-en"
+    folder.mkdir(parents=True, exist_ok=True)
     text = [str(data / "train.zh.gz"), str(data / "train.en.gz")]
     dev = ["--dev", str(data / "dev.zh"), str(data / "dev.en")]
-    table = ["--table", str(made / "table.gz"), "--reordering-table", str(made / "reordering.gz")]
+    table = ["--table", str(folder / "table.gz"), "--reordering-table", str(folder / "reordering.gz")]
     steps = {
         "aligned.gz": ["align", *text],
-        "table.gz": ["extract", *text, str(made / "aligned.gz"), *table[2:]],
+        "table.gz": ["extract", *text, str(folder / "aligned.gz"), *table[2:]],
         "lm.arpa.gz": ["lm", text[1], "--order", "5"],
-        "start.ini": ["moses-ini", *table, "--lm", str(made / "lm.arpa.gz")],
-        "moses.ini": ["tune", "--moses-ini", str(made / "start.ini"), *dev, "--search", "cube"],
-        "pairs.gz": ["force-decode", "--moses-ini", str(made / "moses.ini"), *text],
+        "start.ini": ["moses-ini", *table, "--lm", str(folder / "lm.arpa.gz")],
+        "moses.ini": ["tune", "--moses-ini", str(folder / "start.ini"), *dev, "--search", "cube"],
+        "pairs.gz": ["force-decode", "--moses-ini", str(folder / "moses.ini"), *text],
     }
     for output, command in steps.items():
-        if not (made / output).is_file():
-            subprocess.run([COMMAND, *command, "-o", str(made / output)], check=True)
-    return made / "pairs.gz"
+        if not (folder / output).is_file():
+            subprocess.run([COMMAND, *command, "-o", str(folder / output)], check=True)
+    return folder / "pairs.gz"
 
 
 PAIRS: dict[str, Callable[[], Path]] = {"multi30k-de-en": multi30k, "tatoeba-zh-en": tatoeba}
 
 
 def split(name: str) -> tuple[str, str]:
-    """Write the training and the held-out pairs."""
+    """Write the training and the held-out pairs; return their paths."""
     with gzip.open(PAIRS[name]()) as file:
         lines = file.readlines()
     order = np.random.default_rng(0).permutation(len(lines))
@@ -90,7 +90,7 @@ def split(name: str) -> tuple[str, str]:
 
 
 def accuracy(train: str, held_out: str, model: str, flags: list[str]) -> float:
-    """Accuracy@1 of a model trained with some flags."""
+    """Return accuracy@1 of a model trained with some flags."""
     subprocess.run(
         [COMMAND, "train", train, "-o", model, "--overwrite", "--device", "cpu", "--held-out", "0", "-q", *flags],
         check=True,
@@ -102,25 +102,25 @@ def accuracy(train: str, held_out: str, model: str, flags: list[str]) -> float:
 
 
 def accuracies(train: str, held_out: str, model: str, flags: list[str], seeds: int) -> dict[str, Any]:
-    """Accuracy@1 with the seeds 1 .. `seeds`: mean, standard deviation, each; `model` is left with the last seed."""
+    """Return mean, standard deviation and values of accuracy@1 for seeds 1 .. `seeds`; `model` keeps the last one."""
     values = [accuracy(train, held_out, model, [*flags, "--seed", str(seed)]) for seed in range(1, seeds + 1)]
     deviation = statistics.stdev(values) if seeds > 1 else 0.0
     return {"accuracy_at_1": round(statistics.mean(values), 4), "deviation": round(deviation, 4), "seeds": values}
 
 
 def training_seconds(pairs: PhrasePairs, ways: dict[str, dict[str, Any]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of an iteration in each way, in turn, after one that is not counted.
+    """Return seconds per training iteration for each of several settings, in turn, after a warm-up iteration.
 
     Args:
-        pairs: to train on.
-        ways: name -> settings that are not the defaults.
-        rounds: iterations of each.
+        pairs: training pairs.
+        ways: name -> settings that differ from the defaults.
+        rounds: number of measured iterations for each.
     """
     runs = {}
-    for way, changes in ways.items():
-        # With a constant step size, a rise of the error would end the training.
-        whole = {"loss": "in-batch", **changes, "pretrain_iterations": 0, "schedule": "linear"}
-        settings = TrainingSettings.for_loss(**whole, iterations=rounds + 1)
+    for name, changes in ways.items():
+        # With a constant step size, an increase of the error would end the training.
+        merged_settings = {"loss": "in-batch", **changes, "pretrain_iterations": 0, "schedule": "linear"}
+        settings = TrainingSettings.for_loss(**merged_settings, iterations=rounds + 1)
         kind = settings.kind
         initial = []
         for which, vocabulary in enumerate((pairs.source_vocabulary, pairs.target_vocabulary)):
@@ -128,12 +128,12 @@ def training_seconds(pairs: PhrasePairs, ways: dict[str, dict[str, Any]], rounds
             shape = (len(vocabulary), kind.word_dimension(settings.dimension))
             vectors = rng.normal(0, settings.vector_scale, shape).astype(np.float32)
             initial.append(kind.initial(vectors, settings.dimension, settings.start, rng))
-        runs[way] = PhraseTrainer(pairs, settings, initial[0], initial[1]).run()
+        runs[name] = PhraseTrainer(pairs, settings, initial[0], initial[1]).run()
     return turns(runs, rounds)
 
 
 def loss_milliseconds(losses: list[str], dimension: int, rounds: int = 30) -> dict[str, float]:
-    """Median milliseconds of a loss and its gradient for a batch, one thread, losses in turn."""
+    """Return median milliseconds of each loss and its gradient for a batch, on one thread, losses in turn."""
     rng = np.random.default_rng(1)
     predicted, positive, corrupted = torch.tensor(rng.normal(size=(3, BATCH, dimension)), dtype=torch.float32).tanh()
     pool = unit_vectors(torch.tensor(rng.normal(size=(POOL, dimension)), dtype=torch.float32))
@@ -156,7 +156,7 @@ def loss_milliseconds(losses: list[str], dimension: int, rounds: int = 30) -> di
 
 
 def measured(name: str, losses: list[str], seeds: int, encoder: str, rounds: int, more: list[str]) -> dict:
-    """Accuracy and speed of the losses on some pairs; `more` goes to `phrasetool train`."""
+    """Return accuracy and speed of the losses on some pairs; `more` is passed to `phrasetool train`."""
     train, held_out = split(name)
     more = ["--encoder", encoder, *more]
     results: dict[str, Any] = {}
@@ -169,14 +169,14 @@ def measured(name: str, losses: list[str], seeds: int, encoder: str, rounds: int
         return results
     with Input(train) as source:
         pairs = read_training_pairs(source)
-    ways = {loss: {**LOSSES[loss], "encoder": encoder} for loss in losses}
-    for loss, seconds in training_seconds(pairs, ways, rounds).items():
+    settings_by_loss = {loss: {**LOSSES[loss], "encoder": encoder} for loss in losses}
+    for loss, seconds in training_seconds(pairs, settings_by_loss, rounds).items():
         results.setdefault(loss, {})["pairs_per_second"] = round(len(pairs) / statistics.median(seconds))
     return results
 
 
 def markdown(figures: dict[str, Any], run: str) -> str:
-    """A row for every loss: accuracy and deviation, pairs a second, for all pairs; milliseconds of the loss alone."""
+    """Return a Markdown table with accuracy, deviation and speed on each corpus, and milliseconds of each loss."""
     names = [name for name in PAIRS if run in figures.get(name, {})]
     alone = figures["loss_milliseconds"]
     heads = ["loss", *(f"{name}: accuracy@1 | pairs/s" for name in names), *(f"ms alone, n = {n}" for n in alone)]
@@ -205,7 +205,7 @@ def main() -> None:
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    # Earlier measurements are kept unless they were repeated.
+    # Earlier measurements are kept unless repeated.
     figures: dict[str, Any] = {}
     if RESULTS.is_file() and not options.iterations:
         figures = {key: value for key, value in json.loads(RESULTS.read_text()).items() if isinstance(value, dict)}

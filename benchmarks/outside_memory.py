@@ -1,6 +1,6 @@
-"""Peak memory of `lm` and `extract` with and without a limit, on copies of the reference corpus; the bytes are equal.
+"""Peak memory of `lm` and `extract` with and without a limit, on copies of the reference corpus, with equal output.
 
-Each copy has words of its own, so that n-grams and phrase pairs grow with the corpus as those of real ones do.
+Each copy has distinct words, so that n-grams and phrase pairs grow with the corpus as in real ones.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ _NO_LIMIT = "1T"
 
 
 def copies_of(path: Path, name: str, copies: int, mark: bool) -> str:
-    """A file with copies of another one, one after another; words of each with its number, if they are to be marked."""
-    made = WORK / f"{name}-{copies}"
-    if not made.is_file():
+    """Write concatenated copies of a file, with the copy's number in each word if `mark`; return the path."""
+    copies_file = WORK / f"{name}-{copies}"
+    if not copies_file.is_file():
         lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
-        with made.open("wb") as out:
+        with copies_file.open("wb") as out:
             for number in range(copies):
                 end = b"_%d" % number
                 out.writelines(
                     b" ".join(word + end for word in line.split()) + b"\n" if mark else line for line in lines
                 )
-    return str(made)
+    return str(copies_file)
 
 
 def measure(command: list[str], limits: list[str], outputs: list[str]) -> dict:
-    """Peak memory and CPU seconds for each limit, and whether all outputs are equal."""
+    """Return peak memory and CPU seconds for each limit, and whether all outputs are equal."""
     figures, digests = {}, set()
     for limit in limits:
-        used = usage([COMMAND, *command, "--memory", limit, "-q"])
+        process = usage([COMMAND, *command, "--memory", limit, "-q"])
         whole = hashlib.sha256()
         for name in outputs:
             whole.update(Path(name).read_bytes())
             Path(name).unlink()
         digests.add(whole.hexdigest())
         label = "none" if limit == _NO_LIMIT else limit
-        figures[label] = {"peak_mb": round(used.peak / 1e6), "cpu_seconds": round(used.cpu, 1)}
+        figures[label] = {"peak_mb": round(process.peak / 1e6), "cpu_seconds": round(process.cpu, 1)}
     return {"limits": figures, "same_bytes": len(digests) == 1}
 
 

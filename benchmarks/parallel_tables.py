@@ -1,12 +1,13 @@
-"""Comparison of classifiers of sentence pairs: the tables of Mao et al. (2021), on Japanese and Chinese.
+"""Comparison of sentence-pair classifiers: the tables of Mao et al. (2021), on Japanese and Chinese.
 
-Several seeds each, one thread.  Test sets of five random wrong targets a pair, of one wrong by containment a pair, and
-of one by a way that training has not seen: a piece of the middle is left out.  Precision, recall and F1 at 0.5 and at
-the threshold that was best on the development set.  What is finished is kept in benchmarks/results/runs/, a record a
-run, with the outcome for each sentence, so that rows can be compared by a paired bootstrap over sentences and seeds.
-A training that was interrupted goes on after its last epoch, from benchmarks/work/parallel/.
+Each classifier is trained with several seeds on one thread.  Wrong targets of the test sets are five random ones per
+pair, one by containment per pair, or one of a kind that is not in the training data: words in the middle are missing.
+The results are precision, recall and F1 at 0.5 and at the best threshold on the development set.  Finished runs are
+stored in benchmarks/results/runs/, one record each, with the outcome for each sentence, so that rows can be compared by
+a paired bootstrap over sentences and seeds.  Interrupted training resumes after its last epoch, from
+benchmarks/work/parallel/.
 
-`--bert` names folders that `phrasetool train bert` made: "own BERT", which is not mBERT.
+`--bert` names folders of models trained by `phrasetool train bert` ("own BERT", which is not mBERT).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ RUNS = StoredStudy("parallel_tables")
 CORPORA = {"tatoeba-zh-en": ("zh", "en"), "enja-small": ("ja", "en")}
 SEEDS = (1, 2, 3)
 NEGATIVES = 5
-# The paper's network, in sizes and steps that train in minutes on a core.
+# The paper's network, with sizes and batches that train within minutes on one core.
 _PAPER = {
     "characters": 0, "contrast": 0.0, "hidden_words": 0.0, "containment": 0, "length": "none", "batch_size": 128,
     "search_units": 0,
@@ -70,7 +71,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "default, no containment": {"containment": 0},
     "default, no length, no containment": {"length": "none", "containment": 0},
     "default, no contrast": {"contrast": 0.0},
-    # The sizes, the learning rate and the epochs of the paper.
+    # With the paper's sizes, learning rate and number of epochs.
     "preset paper": {"preset": "paper", "length": "none", "epochs": 15},
     "preset paper, length": {"preset": "paper", "epochs": 15},
     **{f"default, {n} negatives": {"epochs": 5, "negatives": n} for n in (1, 2, 10, 20)},
@@ -79,14 +80,14 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 
 
 def texts(corpus: str, part: str) -> TextPairs:
-    """A part of a corpus."""
+    """Read a part of a corpus."""
     paths = [DATA / corpus / f"{part}.{language}" for language in CORPORA[corpus]]
     return read_parallel_texts(*(str(path if path.exists() else f"{path}.gz") for path in paths))
 
 
 @cache
 def sets(corpus: str, part: str) -> dict[str, LabelledPairs]:
-    """The labelled pairs of a development or test set."""
+    """Return the labelled pairs of a development or test set, by kind of wrong pairs."""
     pairs = texts(corpus, part)
     return {
         "random": random_pairs(pairs, NEGATIVES, 1), "containment": contained_pairs(pairs, 1),
@@ -94,12 +95,12 @@ def sets(corpus: str, part: str) -> dict[str, LabelledPairs]:
     }  # fmt: skip
 
 
-# Of labelled pairs the probabilities, shape (K,).
+# Function from labelled pairs to probabilities, shape (K,).
 Scorer = Callable[[LabelledPairs], DoubleArray]
 
 
 def outcomes(probabilities: DoubleArray, pairs: LabelledPairs, threshold: float) -> Int64Array:
-    """For each source: pairs rightly called parallel, wrongly so, and missed; int64, shape (N, 3)."""
+    """Count true positives, false positives and false negatives of each source; int64, shape (N, 3)."""
     predicted = probabilities >= threshold
     kinds = np.stack([predicted & pairs.parallel, predicted & ~pairs.parallel, ~predicted & pairs.parallel])
     counts = [np.bincount(pairs.rows, kind, len(pairs.texts)) for kind in kinds]
@@ -107,7 +108,7 @@ def outcomes(probabilities: DoubleArray, pairs: LabelledPairs, threshold: float)
 
 
 def quality(sums: Int64Array) -> dict[str, float]:
-    """Precision, recall and F1 in per cent of summed outcomes."""
+    """Return precision, recall and F1 of all outcomes, in per cent."""
     right, wrong, missed = sums.sum(0).tolist()
     precision, recall = right / max(right + wrong, 1), right / max(right + missed, 1)
     f1 = 2 * right / max(2 * right + wrong + missed, 1)
@@ -115,17 +116,20 @@ def quality(sums: Int64Array) -> dict[str, float]:
 
 
 def keep(name: str, corpus: str, seed: int, scorer: Scorer, facts: Mapping[str, Any]) -> None:
-    """Measure on all sets, and keep it.  The best threshold of each kind of set is that of its development set."""
+    """Measure a classifier on all test sets, and store the results."""
     kept: dict[str, Any] = {}
     figures: dict[str, Any] = {"system": name, "corpus": corpus, "seed": seed, "machine": machine(), **facts}
-    own = 0.5
+    threshold = 0.5
     for kind, pairs in sets(corpus, "test").items():
         development = sets(corpus, "dev")[kind]
-        # Only what a user can know: the threshold of random pairs serves for all.
+        # The threshold for random pairs is used for all sets, because users cannot know others.
         if kind == "random":
-            own = best_quality(scorer(development), development.parallel).threshold
+            threshold = best_quality(scorer(development), development.parallel).threshold
         probabilities = scorer(pairs)
-        kept[kind], kept[f"{kind} half"] = outcomes(probabilities, pairs, own), outcomes(probabilities, pairs, 0.5)
+        kept[kind], kept[f"{kind} half"] = (
+            outcomes(probabilities, pairs, threshold),
+            outcomes(probabilities, pairs, 0.5),
+        )
         figures[kind] = {"at 0.5": quality(kept[f"{kind} half"]), "best": quality(kept[kind])}
         figures[kind]["mean p of wrong pairs"] = round(float(probabilities[~pairs.parallel].mean()), 3)
     run_name = _stem(name, corpus, seed)
@@ -134,7 +138,7 @@ def keep(name: str, corpus: str, seed: int, scorer: Scorer, facts: Mapping[str, 
 
 
 def done(name: str, corpus: str, seed: int) -> bool:
-    """Whether a run was kept."""
+    """Return whether a run is stored."""
     return RUNS.record(_stem(name, corpus, seed)) is not None
 
 
@@ -144,7 +148,7 @@ def _stem(name: str, corpus: str, seed: int) -> str:
 
 
 def run(name: str, corpus: str, seed: int, folder: str | None, epochs: int, precision: str) -> None:
-    """Train a classifier and measure it."""
+    """Train and measure a classifier."""
     options = dict(SYSTEMS[name])
     encoder, tuned = options.pop("encoder", "words"), options.pop("tuned", False)
     every = options.pop("pairs", 1)
@@ -185,10 +189,10 @@ def _scorer(model: PairClassifierModel) -> Scorer:
 
 
 class Features:
-    """Features of the linear classifiers: lengths, lexical coverage both ways, products of mean word vectors.
+    """Features of the linear classifiers: lengths, lexical coverage in both directions, products of mean word vectors.
 
-    The paper does not describe its own features.  Lexical probabilities are those of the aligned bitext; a word is
-    covered if a word of the other side has one of at least a twentieth.
+    The paper does not describe its features.  Lexical probabilities are those of the aligned bitext; a word is covered
+    if the other side contains a translation with a probability of at least `LEAST`.
     """
 
     LEAST = 0.05
@@ -208,8 +212,12 @@ class Features:
                 counts[1][words[1][t]][words[0][s]] += 1
         self.lexicon = [
             {
-                word: {other for other, n in found.items() if n >= self.LEAST * found.total()}
-                for word, found in side.items()
+                word: {
+                    translation
+                    for translation, n in translation_counts.items()
+                    if n >= self.LEAST * translation_counts.total()
+                }
+                for word, translation_counts in side.items()
             }
             for side in counts
         ]
@@ -223,7 +231,7 @@ class Features:
 
     @staticmethod
     def words(pairs: TextPairs, source: int, target: Any) -> tuple[list[bytes], list[bytes]]:
-        """A source and a target as words."""
+        """Return a source and a target as words."""
         return [pairs.source_words[i] for i in pairs.sources[source]], [pairs.target_words[i] for i in target]
 
     def _vector(self, side: int, words: list[bytes]) -> Any:
@@ -231,7 +239,7 @@ class Features:
         return np.mean(known, 0) if known else np.zeros(50, np.float32)
 
     def of(self, pairs: LabelledPairs) -> Any:
-        """Shape (K, 104)."""
+        """Return the features of labelled pairs, shape (K, 104)."""
         rows = []
         for row, column in zip(pairs.rows.tolist(), pairs.columns.tolist(), strict=True):
             sides = self.words(pairs.texts, row, pairs.targets[column])
@@ -248,7 +256,7 @@ class Features:
 
 
 def linear(corpus: str, seed: int) -> None:
-    """Support vectors and logistic regression (the paper says linear) on features."""
+    """Measure a linear SVM and logistic regression (the paper says linear), the latter also on lengths only."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -257,18 +265,18 @@ def linear(corpus: str, seed: int) -> None:
     if done("SVM", corpus, seed) and done("LR", corpus, seed) and done("length only", corpus, seed):
         return
     features = Features(corpus, seed)
-    drawn = random_pairs(features.train, NEGATIVES, seed)
-    feature_rows = features.of(drawn)
-    own = contained_pairs(features.train, seed)
+    training_pairs = random_pairs(features.train, NEGATIVES, seed)
+    feature_rows = features.of(training_pairs)
+    contained = contained_pairs(features.train, seed)
     kept: dict[int, Any] = {}
 
     def features_of(pairs: LabelledPairs) -> Any:
         return kept.setdefault(id(pairs), features.of(pairs))
 
     for name, estimator, columns, data, labels in (
-        ("SVM", LinearSVC(random_state=seed), slice(None), feature_rows, drawn.parallel),
-        ("LR", LogisticRegression(max_iter=1000), slice(None), feature_rows, drawn.parallel),
-        ("length only", LogisticRegression(max_iter=1000), slice(2), features.of(own)[:, :2], own.parallel),
+        ("SVM", LinearSVC(random_state=seed), slice(None), feature_rows, training_pairs.parallel),
+        ("LR", LogisticRegression(max_iter=1000), slice(None), feature_rows, training_pairs.parallel),
+        ("length only", LogisticRegression(max_iter=1000), slice(2), features.of(contained)[:, :2], contained.parallel),
     ):
         began = time.process_time()
         fitted = make_pipeline(StandardScaler(), estimator).fit(data[:, columns], labels)

@@ -1,8 +1,9 @@
-"""Cost of a pivot table: German-Czech through English, both tables of Multi30k.
+"""Time and memory of building a pivot table: German-Czech through English, from two tables of Multi30k.
 
-German-English is the reference run's; English-Czech is made here.  Processes are measured whole, by wall time, CPU and
-peak memory: as a rule, with a twentieth of the memory, on one thread, and with all columns and the reordering table.
-The bytes of all that write the same are compared.  `zcat A-B B-C | gzip -6` is measured in the same run.
+The German-English table is the reference run's; the English-Czech table is extracted here.  Wall time, CPU time and
+peak memory of whole processes are measured: with defaults, with a twentieth of the memory, on one thread, with all
+entries, and with all columns and the reordering table.  Outputs that must be equal are compared byte for byte.
+`zcat A-B B-C | gzip -6` is measured in the same run.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _READ_AT_ONCE = 1 << 24
 
 
 def legs(work: Path) -> list[Path]:
-    """German-English, English-Czech, and their reordering tables."""
+    """Return the German-English and English-Czech tables and their reordering tables; extract the latter if missing."""
     czech, english = CORPORA["multi30k-cs-en"].train
     aligned, table, reordering = (work / name for name in ("aligned.gz", "en-cs.gz", "en-cs.reordering.gz"))
     if not table.exists():
@@ -32,7 +33,7 @@ def legs(work: Path) -> list[Path]:
 
 
 def content(path: Path) -> tuple[int, str]:
-    """Lines of a file, and a checksum of its text."""
+    """Return the number of lines of a file, and a checksum of its text."""
     lines, digest = 0, hashlib.sha256()
     with Input(str(path)) as source:
         while piece := source.read(_READ_AT_ONCE):
@@ -42,7 +43,7 @@ def content(path: Path) -> tuple[int, str]:
 
 
 def figures_of(runs: list[Usage]) -> dict[str, float]:
-    """The fastest run, and the most memory."""
+    """Return the times of the fastest run and the largest peak memory."""
     best = min(runs, key=lambda run: run.wall)
     return {
         "seconds": round(best.wall, 1),
@@ -60,8 +61,8 @@ def main() -> None:
     first, second, *reordering = map(str, legs(options.work))
     out, reordering_out = options.work / "de-cs.gz", options.work / "de-cs.reordering.gz"
     plain = [COMMAND, "pivot", first, second, "-q", "-o", str(out)]
-    # The content of the columns does not matter here: probabilities are read as similarities.
-    more = ["--extra-columns", "ways,agreement", "--similarity-columns", "1,3", "--scale", "probability",
+    # The content of the columns does not matter, so probabilities are used as similarities.
+    more = ["--extra-columns", "paths,agreement", "--similarity-columns", "1,3", "--scale", "probability",
             "--reordering-tables", *reordering, "--reordering-out", str(reordering_out)]  # fmt: skip
     runs = {
         "as a rule": plain,

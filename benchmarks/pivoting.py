@@ -1,24 +1,24 @@
-"""BLEU of tables through English, and the gain by similarities of their two halves.
+"""BLEU of pivot tables through English, and the gain from similarities of the two tables that they join.
 
-    de-cs, cs-de    Multi30k: German-English learnt from one half of the sentences, Czech-English from the other
+    de-cs, cs-de    Multi30k: German-English from one half of the sentences, Czech-English from the other
     zh-es           Python's documentation: Chinese-English and Spanish-English, no English sentence in both
 
-Tuned and tested on what both corpora translate, joined by its English side.  The systems differ in the scores behind
-the four of the triangulated table:
+Development and test sets are the sentences translated in both corpora, joined by their English side.  The systems
+differ in the scores after the four of the triangulated table:
 
     plain           none
     control         the probability of the best path, and the number of paths: both ignore similarity
-    control+legs    also similarities of the two halves, combined by `pivot --similarity-columns`
+    control+legs    also similarities of the two joined tables, combined by `pivot --similarity-columns`
     control+model   also similarities of a model trained on likely pairs of the triangulated table, by `annotate`
 
-NAME+words: words of the texts without an entry were given some by `augment`.  NAME+rerank: a neural translator chose
-from n-best lists, which was trained on the halves with what they lack translated from English.  `translated`: a table
-of that bitext instead of one through English.  Each is tuned with three seeds.  There are tables of direct bitexts of
-several sizes, alone and in one ini with the plain table.  All have one language model, of the targets of the second
-half.
+NAME+words has entries from `augment` for unknown words of the texts.  NAME+rerank chooses from n-best lists by a neural
+translator, trained on the halves with the missing side translated from English.  `translated` has a table extracted
+from that bitext instead of a pivot table.  Each is tuned with three seeds.  Tables of direct bitexts of several sizes
+are measured alone and in one ini with the plain table.  All systems share one language model, of the targets of the
+second half.
 
 The table is pruned as in `pruning_study.py`, with the weights of the plain table's first seed and with default weights:
-by methods that use no similarity, and by similarities of either kind, of three model seeds; BRAE's loss once.
+by methods without similarity, and by both kinds of similarities, with three model seeds; with BRAE's loss once.
 
 BLEU statistics of all test sentences of tuned systems are in benchmarks/results/runs/, those of pruned tables
 in benchmarks/results/pivot_pruning/.  Finished work is not repeated.
@@ -58,7 +58,7 @@ from phrasetool.watch import SILENT
 
 TITLES = {"de-cs": "German-Czech", "cs-de": "Czech-German", "zh-es": "Chinese-Spanish"}
 RUNS = StoredStudy("pivoting")
-# System -> the scores of the whole table that it has, from 1.
+# System -> numbers of its scores in the table with all columns, from 1.
 _CONTROL, _LEGS, _MODEL = (5, 6), (7, 8, 9, 10), (11, 12)
 SYSTEMS: dict[str, tuple[int, ...]] = {
     "plain": (),
@@ -66,31 +66,31 @@ SYSTEMS: dict[str, tuple[int, ...]] = {
     "control+legs": (*_CONTROL, *_LEGS),
     "control+model": (*_CONTROL, *_MODEL),
 }
-# Those that are given more entries, and those of which a translator chooses, which are tuned before.
+# Systems with additional entries, and systems (tuned beforehand) whose n-best lists are reranked.
 _WORDS, _RERANKED = "+words", "+rerank"
 AUGMENTED = tuple(f"{name}{_WORDS}" for name in ("plain", "control"))
 RERANKED = tuple(f"{name}{_RERANKED}" for name in ("plain", f"control{_WORDS}"))
-# A table of the bitext that the translator is trained on.
+# The system with a table of the bitext on which the translator is trained.
 TRANSLATED = "translated"
-# Comparisons in addition to those with plain.
+# System -> the system that it is compared with in addition to plain.
 BEYOND = {name: "control" for name in SYSTEMS if name.startswith("control+")}
-# Pruning: methods without and with similarities, and by other counts, of `pivot --counts`.
+# Pruning methods without and with similarities, and the label of pruning by other counts of `pivot --counts`.
 WITHOUT = ("count", "probability", "composition", "composition+count")
 WITH = ("semantic", "count+semantic", "composition+semantic")
 OTHER_COUNTS = "count of --counts min"
-# Similarities of the two halves, as scores of the whole table.
+# Label of the similarities of the two joined tables.
 LEGS = "legs"
 PRUNING = ROOT / "benchmarks" / "results" / "pivot_pruning"
-# With default weights, tables are pruned to these sizes only.
+# With default weights, tables are only pruned to these sizes.
 SMALLEST = (0.1, 0.05)
 TOGETHER = (1000, 5000, 14500)
-# A pair is learnt from if it was seen so often, and is so probable either way.
+# Minimum count, and minimum probability in both directions, of pairs to train on.
 _SEEN, _LIKELY = 2.0, 0.1
 _SEEN_THROUGH = 1.0
 
 
 def likely_pairs(table: Path, pairs: Path, seen: float) -> None:
-    """The entries of a table that were seen often and are probable, with their counts, to train on."""
+    """Write the frequent and probable entries of a table, with their counts, as training pairs."""
     with Input(str(table)) as source, Output(str(pairs)) as out:
         for piece in source.whole_lines():
             lines = []
@@ -103,7 +103,7 @@ def likely_pairs(table: Path, pairs: Path, seen: float) -> None:
 
 
 def annotated(table: Path, folder: Path, seen: float, threads: str, sample: int | None, pairs_of: Path) -> Path:
-    """A table with the similarities of a model that is trained on likely pairs of a table."""
+    """Return `table` annotated with the similarities of a model trained on likely pairs of `pairs_of`."""
     folder.mkdir(parents=True, exist_ok=True)
     pairs, model, output = folder / "pairs.gz", folder / "model", folder / "annotated.gz"
     if not pairs.exists():
@@ -117,7 +117,7 @@ def annotated(table: Path, folder: Path, seen: float, threads: str, sample: int 
 
 
 def whole_table(pair: Triangle, threads: str, sample: int | None) -> tuple[Path, Path]:
-    """The triangulated table with all columns, and its reordering table."""
+    """Return the triangulated table with all columns, and its reordering table."""
     legs, reordering = [], []
     ends = (("first", pair.source, MIDDLE), ("second", MIDDLE, pair.target))
     for part, source, target in ends:
@@ -128,7 +128,7 @@ def whole_table(pair: Triangle, threads: str, sample: int | None) -> tuple[Path,
     triangulated, reordering_table = pair.work / "triangulated.gz", pair.work / "reordering.gz"
     if not triangulated.exists():
         command(
-            "pivot", *legs, "--extra-columns", "ways", "--similarity-columns", "5,6", "--reordering-tables",
+            "pivot", *legs, "--extra-columns", "paths", "--similarity-columns", "5,6", "--reordering-tables",
             *reordering,
             "--reordering-out", reordering_table, "-o", triangulated, "--threads", threads,
         )  # fmt: skip
@@ -137,7 +137,7 @@ def whole_table(pair: Triangle, threads: str, sample: int | None) -> tuple[Path,
 
 
 def with_scores(table: Path, output: Path, scores: Sequence[int]) -> None:
-    """A table with these scores, from 1, behind the first four."""
+    """Write a table with these scores, numbered from 1, after the first four."""
     columns = [*range(4), *(number - 1 for number in scores)]
     with Input(str(table)) as source, Output(str(output)) as out:
         for piece in source.whole_lines():
@@ -151,7 +151,7 @@ def with_scores(table: Path, output: Path, scores: Sequence[int]) -> None:
 
 
 def ini_of(pair: Triangle, table: Path, reordering: Path, ini: Path) -> Path:
-    """An ini with default weights."""
+    """Return an ini with default weights."""
     lm = pair.work / "lm.arpa.gz"
     if not lm.exists():
         command("lm", pair.text("second", pair.target), "--order", "5", "-o", lm)
@@ -161,7 +161,7 @@ def ini_of(pair: Triangle, table: Path, reordering: Path, ini: Path) -> Path:
 
 
 def system_ini(pair: Triangle, system: str, threads: str, sample: int | None) -> Path:
-    """The ini of a system, not tuned."""
+    """Return the untuned ini of a system."""
     whole, reordering = whole_table(pair, threads, sample)
     folder = pair.work / "systems"
     folder.mkdir(exist_ok=True)
@@ -172,7 +172,7 @@ def system_ini(pair: Triangle, system: str, threads: str, sample: int | None) ->
 
 
 def augmented_ini(pair: Triangle, system: str, threads: str, sample: int | None) -> Path:
-    """The ini of a system with entries for words that have none, not tuned."""
+    """Return the untuned ini of a system with additional entries for unknown words."""
     before = system_ini(pair, system, threads, sample)
     table, reordering, ini = (before.with_name(f"{system}{_WORDS}{end}") for end in (".gz", ".reordering.gz", ".ini"))
     if not ini.exists():
@@ -186,7 +186,7 @@ def augmented_ini(pair: Triangle, system: str, threads: str, sample: int | None)
 
 
 def direct_ini(pair: Triangle, size: int, threads: str) -> Path:
-    """Return the ini of a direct bitext of this many pairs."""
+    """Return the untuned ini of a direct bitext of `size` pairs."""
     folder = pair.work / f"direct-{size}"
     folder.mkdir(exist_ok=True)
     sides = []
@@ -197,24 +197,24 @@ def direct_ini(pair: Triangle, size: int, threads: str) -> Path:
 
 
 def together_ini(pair: Triangle, size: int, threads: str, sample: int | None) -> Path:
-    """The ini of two tables, the plain one and a direct bitext's, with a reordering table for both."""
+    """Return the untuned ini of two tables, plain and a direct bitext's, with one reordering table for both."""
     plain, direct = system_ini(pair, "plain", threads, sample), direct_ini(pair, size, threads)
     folder = pair.work / f"together-{size}"
     folder.mkdir(exist_ok=True)
     reordering, ini = folder / "reordering.gz", folder / "start.ini"
     if not ini.exists():
-        # Of an entry that is in both, the last line counts.
+        # For an entry in both tables, the last line is used.
         with open(reordering, "wb") as out:
             for path in (pair.work / "reordering.gz", direct.parent / "reordering.gz"):
                 out.write(path.read_bytes())
         text = plain.read_text().replace(str(pair.work / "reordering.gz"), str(reordering))
         table = f"path={direct.parent / 'table.gz'} input-factor=0 output-factor=0"
-        for line, more in (
+        for line, addition in (
             ("0 T 0\n", "1 T 1\n"),
             ("Distortion\n", f"PhraseDictionaryMemory name=Direct num-features=4 {table}\n"),
             ("[weight]\n", "Direct= 0.2 0.2 0.2 0.2\n"),
         ):
-            text = text.replace(line, line + more)
+            text = text.replace(line, line + addition)
         ini.write_text(text)
     return ini
 
@@ -254,15 +254,15 @@ class PivotTrial(Trial):
         )  # fmt: skip
 
     def pairs_for(self, loss: str) -> str:
-        """Likely pairs of the triangulated table, for every loss."""
+        """Return the file of likely pairs of the triangulated table, for every loss."""
         return str(self.pair.work / "through" / "pairs.gz")
 
     def of_legs(self) -> Measures:
-        """The measures with the similarities of the two halves."""
+        """Return the measures with the similarities of the two joined tables."""
         return self.with_similarities(ColumnSimilarities(4, 5))
 
     def with_other_counts(self) -> Measures:
-        """The measures with the counts of `pivot --counts min`."""
+        """Return the measures with the counts of `pivot --counts min`."""
         table = self.pair.work / "trial" / "min.gz"
         if not table.exists():
             legs = [self.pair.work / part / "table.gz" for part in ("first", "second")]
@@ -275,21 +275,21 @@ class PivotTrial(Trial):
                 weights=lambda: weights_of(self.model.ini, choose_table(self.model.ini, self.model.table)),
             )
 
-        other = measure_file(str(table), TableScan(threads=self.threads), SILENT, request).whole()
-        assert len(other) == len(self.measures)
-        return self.measures.with_columns({COUNTS: other[COUNTS]})
+        other_measures = measure_file(str(table), TableScan(threads=self.threads), SILENT, request).whole()
+        assert len(other_measures) == len(self.measures)
+        return self.measures.with_columns({COUNTS: other_measures[COUNTS]})
 
 
 def pruning_config(pair: Triangle, ini: Path, weights: str) -> ExperimentConfig:
-    """The texts, and the plain weights on the table that has the similarities of the halves as scores 5 and 6."""
+    """Return texts and decoder of a trial: plain weights, a table with similarities of the halves as scores 5 and 6."""
     folder = pair.work / "trial"
     folder.mkdir(exist_ok=True)
-    table, written = folder / "table.gz", folder / f"{weights}.ini"
+    table, trial_ini = folder / "table.gz", folder / f"{weights}.ini"
     if not table.exists():
         with_scores(pair.work / "through" / "annotated.gz", table, _LEGS[:2])
-    if not written.exists():
-        command("moses-ini", ini, "--table", table, "-o", written)
-    lines = [f'name = "{pair.name}"', f'output = "{folder}"', "[moses]", f'ini = "{written}"']
+    if not trial_ini.exists():
+        command("moses-ini", ini, "--table", table, "-o", trial_ini)
+    lines = [f'name = "{pair.name}"', f'output = "{folder}"', "[moses]", f'ini = "{trial_ini}"']
     for section, part in (("dev", "dev"), *((f"tests.{test}", test) for test in pair.tests)):
         lines += [f"[data.{section}]"]
         lines += [f'source = "{pair.text(part, pair.source)}"', f'target = "{pair.text(part, pair.target)}"']
@@ -300,8 +300,8 @@ def pruning_config(pair: Triangle, ini: Path, weights: str) -> ExperimentConfig:
 
 
 def all_of(methods: Sequence[str], sizes: tuple[float, ...]) -> list[PruningSystem]:
-    """Tables by all methods and of all sizes."""
-    return [one for method in methods for one in of_size(method, sizes)]
+    """Return the tables of all methods and sizes."""
+    return [system for method in methods for system in of_size(method, sizes)]
 
 
 def prune(pair: Triangle, inis: Mapping[str, Path], threads: int) -> None:
@@ -309,7 +309,7 @@ def prune(pair: Triangle, inis: Mapping[str, Path], threads: int) -> None:
 
     Args:
         pair: the language pair.
-        inis: name of weights -> ini of the plain table with these weights; the tuned ones first.
+        inis: name of weights -> ini of the plain table with these weights; tuned weights first.
         threads: number of threads.
     """
     results = Results(PRUNING, pair.name)
@@ -332,7 +332,7 @@ def prune(pair: Triangle, inis: Mapping[str, Path], threads: int) -> None:
 
 
 def figures_of(runs: StoredStudy, pair: Triangle) -> dict[str, Any]:
-    """BLEU of finished runs, compared with the plain table tuned with the same seeds, and with the control."""
+    """Return BLEU of finished runs, compared with plain, control or direct tables tuned with the same seeds."""
     samples_by_name: dict[str, dict[int, BleuSamples]] = {}
     for run in runs.runs():
         if run.startswith(f"{pair.name}/"):
@@ -341,7 +341,7 @@ def figures_of(runs: StoredStudy, pair: Triangle) -> dict[str, Any]:
             samples_by_name.setdefault(name, {})[int(seed)] = Bootstrap(len(statistics))(statistics)
     figures: dict[str, Any] = {}
     for name, samples in samples_by_name.items():
-        figures[name] = {"BLEU": [round(one.bleu, 2) for _, one in sorted(samples.items())]}
+        figures[name] = {"BLEU": [round(sample.bleu, 2) for _, sample in sorted(samples.items())]}
         kind, _, size = name.partition("-")
         direct = f"direct-{size}" if kind == "together" else None
         others = {
@@ -349,15 +349,17 @@ def figures_of(runs: StoredStudy, pair: Triangle) -> dict[str, Any]:
             "to direct": direct,
             "to control": BEYOND.get(name),
         }
-        for label, other in others.items():
-            seeds = sorted(samples.keys() & samples_by_name.get(other or "", {}).keys())
-            if other and other != name and seeds:
-                figures[name][label] = compared(*([samples_by_name[n][seed] for seed in seeds] for n in (other, name)))
+        for label, baseline in others.items():
+            seeds = sorted(samples.keys() & samples_by_name.get(baseline or "", {}).keys())
+            if baseline and baseline != name and seeds:
+                figures[name][label] = compared(
+                    *([samples_by_name[n][seed] for seed in seeds] for n in (baseline, name))
+                )
     return {"systems": figures}
 
 
 def measure(pair: Triangle, runs: StoredStudy, seeds: Sequence[int], threads: str, sample: int | None) -> None:
-    """Make, tune, prune and keep what is missing of a pair."""
+    """Build, tune and prune the missing systems of a pair, and store their results."""
     texts(pair, sample)
     sizes = [size for size in DIRECT if size <= len(read_text_lines(pair.text("direct", pair.source)))]
     names = (
@@ -382,7 +384,7 @@ def measure(pair: Triangle, runs: StoredStudy, seeds: Sequence[int], threads: st
     if not sample:
         tuned, untuned = pair.work / "tuned" / f"plain-{SEED}" / "moses.ini", pair.work / "systems" / "plain.ini"
         if not tuned.exists():
-            # Its statistics are stored, but the weights are not.
+            # The statistics of this system are stored, but its weights are not.
             tune(untuned, pair, tuned.parent, SEED, threads, StoredStudy("again", pair.work).run("plain"))
         prune(pair, {"tuned": tuned, "default": untuned}, int(threads))
 

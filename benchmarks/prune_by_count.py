@@ -1,10 +1,10 @@
-"""Comparison of `prune --method count` with polars on the same work: CPU, time and memory.
+"""Comparison of `prune --method count` with polars on the same task: CPU, time and memory.
 
     python benchmarks/prune_by_count.py
 
-Both read the gzipped table of the reference run, keep its best 30 % by the count of the pair, and ten entries of every
-one-word source always.  polars writes text, without compressing it; phrasetool writes gzip.  polars is installed
-into an environment of its own; kernels have to be compiled before (`phrasetool compile`).
+Both read the gzipped table of the reference run, keep the best 30 % by the count of the pair, and always keep ten
+entries of every one-word source.  polars writes uncompressed text; phrasetool writes gzip.  polars is installed into a
+separate environment; kernels have to be compiled beforehand (`phrasetool compile`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ lines.write_csv(out, include_header=False, quote_style="never")
 
 
 def peer() -> list[str]:
-    """The command that runs polars."""
+    """Return the command that runs polars, installed if it is missing."""
     folder = WORK / "polars"
     python = folder / "bin" / "python"
     if not python.is_file():
@@ -46,7 +46,7 @@ def peer() -> list[str]:
 
 
 def figures(uses: list[Usage]) -> dict[str, float]:
-    """Medians."""
+    """Return the medians of CPU, time and memory."""
     return {
         "CPU, s": round(statistics.median(use.cpu for use in uses), 2),
         "time, s": round(statistics.median(use.wall for use in uses), 2),
@@ -56,30 +56,30 @@ def figures(uses: list[Usage]) -> dict[str, float]:
 
 def main() -> None:
     WORK.mkdir(parents=True, exist_ok=True)
-    table, ours, theirs = str(reference() / "phrase-table.gz"), WORK / "by_count.gz", WORK / "by_count.txt"
+    table, our_output, polars_output = str(reference() / "phrase-table.gz"), WORK / "by_count.gz", WORK / "by_count.txt"
     commands = {
         "phrasetool": [
-            COMMAND, "prune", "--method", "count", "--target-size", str(SHARE), table, "-o", str(ours), "-q",
+            COMMAND, "prune", "--method", "count", "--target-size", str(SHARE), table, "-o", str(our_output), "-q",
         ],
-        "polars": [*peer(), table, str(theirs), str(SHARE)],
+        "polars": [*peer(), table, str(polars_output), str(SHARE)],
     }  # fmt: skip
-    uses: dict[str, list[Usage]] = {name: [] for name in commands}
+    usages: dict[str, list[Usage]] = {name: [] for name in commands}
     for number in range(ROUNDS + 1):
         for name, command in commands.items():
-            used = usage(command)
+            measured = usage(command)
             if number:
-                uses[name].append(used)
+                usages[name].append(measured)
     version = subprocess.run([commands["polars"][0], "-c", "import polars; print(polars.__version__)"],
                              capture_output=True, text=True, check=True).stdout.strip()  # fmt: skip
-    with gzip.open(ours) as ours_file, open(theirs, "rb") as theirs_file:
-        kept = {"phrasetool": sum(1 for _ in ours_file), "polars": sum(1 for _ in theirs_file)}
-    ratios = [a.cpu / b.cpu for a, b in zip(uses["phrasetool"], uses["polars"], strict=True)]
+    with gzip.open(our_output) as our_lines, open(polars_output, "rb") as polars_lines:
+        kept = {"phrasetool": sum(1 for _ in our_lines), "polars": sum(1 for _ in polars_lines)}
+    ratios = [a.cpu / b.cpu for a, b in zip(usages["phrasetool"], usages["polars"], strict=True)]
     report(
         "prune_by_count",
         {
             "version of polars": version,
             "entries kept": kept,
-            **{name: figures(used) for name, used in uses.items()},
+            **{name: figures(measured) for name, measured in usages.items()},
             "CPU beside polars": round(statistics.median(ratios), 2),
             "bar": 1.0,
         },

@@ -1,9 +1,9 @@
-"""The pruning study: six language pairs, every criterion, models of several losses and seeds, one decoder a pair.
+"""The pruning study: six language pairs, all criteria, models of several losses and seeds, one decoder per pair.
 
-For each pair, `phrasetool experiment`'s commands build a decoder where there is none (one pair has a real Moses run)
-and count phrase pairs in leave-one-out forced decoding.  Models are trained on these pairs: the default loss and BRAE's
-(`max-margin`), three seeds each; and for comparison the default loss without its correction, with the mean-max encoder,
-and on the pairs of plain forced decoding.
+For each pair, the commands of `phrasetool experiment` build a decoder if necessary (one pair has a real Moses run) and
+count phrase pairs in leave-one-out forced decoding.  Models are trained on these pairs: with the default loss and
+BRAE's (`max-margin`), with three seeds each; and for comparison with the default loss without its correction, with the
+mean-max encoder, and on the pairs of plain forced decoding.
 
 The first seed is measured with every method and size.  The other seeds are measured where a claim depends on them: the
 rule of the paper, similarity alone, and at each size the method that was best on the development set with the first
@@ -11,7 +11,7 @@ seed.
 
 benchmarks/results/pruning_study/PAIR.npz holds the BLEU statistics of every sentence of every system, so that any two
 systems can be compared later; PAIR.json describes each system and the commit that measured it.  `study.py` reads both.
-Systems that they hold are not measured again, if the decoder still translates as it did then.
+Stored systems are not measured again if the decoder's translations are unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from moses_compat.experiments.settings import KEEP_TOP, PruningSystem
 CONFIGS = ROOT / "benchmarks" / "experiments"
 PAIRS = [path.stem for path in sorted(CONFIGS.glob("*.toml"))]
 WORK = ROOT / "benchmarks" / "work" / "pruning_study"
-# Compared with others at a threshold and where similarity decides alone; one seed.
+# Models that are only measured at a threshold and with similarity as the only criterion; one seed.
 ASIDE = ("uncorrected", "plain pairs", "mean-max")
 # Methods that are measured for losses other than the default.
 OTHER_LOSSES = ("semantic", "count+semantic", "composition+semantic")
@@ -40,7 +40,7 @@ SIGNIFICANCE_THRESHOLDS = ("8", "12", "16", "20", "a+e")
 
 
 def systems_without() -> list[PruningSystem]:
-    """The full table, and tables pruned without similarities."""
+    """Return the full table, and tables pruned without similarities."""
     systems = [PruningSystem(), *of_size("random", (0.1,))]
     for threshold in SIGNIFICANCE_THRESHOLDS:
         systems.append(PruningSystem(f"significance:{threshold}", "", "threshold", 0.0, "all", KEEP_TOP))
@@ -50,7 +50,7 @@ def systems_without() -> list[PruningSystem]:
 
 
 def systems_with(loss: str) -> list[PruningSystem]:
-    """Tables pruned with the similarities of a model of the first seed."""
+    """Return the tables pruned with the similarities of a model of the first seed."""
     if loss in ASIDE:
         return [*at_thresholds("semantic", (0.7,)), *of_size("semantic", (0.28, 0.1))]
     systems = [*at_thresholds("semantic", THRESHOLDS)]
@@ -60,24 +60,26 @@ def systems_with(loss: str) -> list[PruningSystem]:
 
 
 def claimed_systems(loss: str, pair: str) -> list[PruningSystem]:
-    """Tables pruned with the similarities of a model of another seed: what claims are made about.
+    """Return the tables pruned with the similarities of a model of another seed, on which claims depend.
 
     Args:
-        loss: of the model.
-        pair: whose results for the first seed are stored.
+        loss: loss of the model.
+        pair: language pair, whose results for the first seed are stored.
     """
     sizes = SIZES if loss == DEFAULT_LOSS else (0.28, 0.1)
     systems = [*at_thresholds("semantic", (0.7,)), *of_size("semantic", sizes)]
     if loss == DEFAULT_LOSS:
         study = Study(pair)
         methods = {size: study.best_on_dev(WITH, size) for size in sizes}
-        systems += [one for size, method in methods.items() for one in of_size(method, (size,)) if one not in systems]
-        systems += [one for one in of_size("composition+semantic+usage") if one not in systems]
+        systems += [
+            system for size, method in methods.items() for system in of_size(method, (size,)) if system not in systems
+        ]
+        systems += [system for system in of_size("composition+semantic+usage") if system not in systems]
     return systems
 
 
 def trial_of(name: str, threads: int, results: Results, **more: Any) -> Trial:
-    """The trial of a language pair."""
+    """Return the trial of a language pair."""
     return Trial(read_experiment_config(str(CONFIGS / f"{name}.toml")), WORK / name, results, threads, **more)
 
 
@@ -91,7 +93,7 @@ def run(name: str, losses: list[str], seeds: tuple[int, ...], threads: int) -> N
     trial.translate([PruningSystem(), *systems_without()], trial.measures)
     candidates, entries = np.diff(trial.measures.group_offsets), len(trial.measures)
     results.facts = {
-        # Shares of the entries: of sources with at most ten, and that the ten best of every source are.
+        # Shares of entries: those of sources with at most ten entries, and the ten best of every source.
         "of sources with at most ten": round(float(candidates[candidates <= KEEP_TOP].sum() / entries), 4),
         "ten best": round(float(np.minimum(candidates, KEEP_TOP).sum() / entries), 4),
         "name": trial.config.name, "models": MODELS,

@@ -1,9 +1,10 @@
-"""How the bounds and exponents of `composition+semantic+usage` were chosen: BLEU of development sets, all six pairs.
+"""Choice of the bounds and exponents of `composition+semantic+usage`: BLEU on development sets of all six pairs.
 
-The score of an entry is count^a * min(max(loss, least), most) * similarity^g * p(target | source)^b * uses^u, where an
-entry without a composition loses `most`, and uses is (uses in leave-one-out forced decoding + r) / (count + 1), r the
-uses of all entries over their counts.  By every variant the table is pruned to 10 and to 5 % of the entries (one-word
-sources protected, as many of their best as fit), and translates the development set with the weights of the full table.
+The score of an entry is count^a * min(max(loss, least), most) * similarity^g * p(target | source)^b * uses^u, where the
+loss of an entry without a composition is `most`, and uses is (uses in leave-one-out forced decoding + r) / (count + 1),
+with r the uses of all entries divided by their counts.  For each variant, the table is pruned to 10 % and 5 % of the
+entries (protecting as many of the best entries of one-word sources as fit), and the development set is translated with
+the weights of the full table.
 
 Decoders and models (default loss, seed 1) are those of `pruning_study.py`.  Test sets are not read.
 """
@@ -30,7 +31,7 @@ from phrasetool.smt.evaluation.metrics import evaluate
 
 SIZES = (0.1, 0.05)
 STORED, BLEU = ROOT / "benchmarks" / "results" / "ranking_on_dev.json", "bleu of development sets"
-# least, most, a, g, b, u (0 if not said)
+# least, most, a, g, b, u (0 if omitted)
 VARIANTS = {
     "count alone": (1, 1, 1, 0, 0),
     "loss 0..3, similarity^2": (0, 3, 1, 2, 0),
@@ -53,7 +54,7 @@ VARIANTS = {
 def entry_scores(
     measures: Measures, least: float, most: float, a: float, g: float, b: float, u: float = 0
 ) -> np.ndarray:
-    """float32, shape (N,)."""
+    """Return the score of each entry: float32, shape (N,)."""
     loss = np.clip(measures[LOSSES], max(least, 1e-3), most)
     similarity = np.clip(measures[SIMILARITIES].mean(axis=1), 0.02, 1)
     probability = np.maximum(measures[PROBABILITIES], 1e-7)
@@ -62,7 +63,7 @@ def entry_scores(
 
 
 def dev_bleu(trial: Trial, keep: np.ndarray | None) -> float:
-    """BLEU of the development set with some of the entries; with all of them if None."""
+    """Return BLEU on the development set with the kept entries, or with all entries if None."""
     loaded = trial.loaded
     translations = loaded.translate(loaded.translator(keep))[DEV]
     references = [trial.texts.references[DEV]]
@@ -70,7 +71,7 @@ def dev_bleu(trial: Trial, keep: np.ndarray | None) -> float:
 
 
 def measure(name: str, threads: int) -> dict[str, dict[str, float]]:
-    """Variant -> size -> BLEU of a language pair; `full` for the whole table."""
+    """Return BLEU on a language pair by variant and size; `full` is the whole table."""
     config = replace(read_experiment_config(str(CONFIGS / f"{name}.toml")), tests={})
     trial = Trial(config, WORK / name, Results(RESULTS, name), threads, NEEDS - {SIGNIFICANCE})
     measures = trial.similarities(DEFAULT_LOSS, 1)
@@ -93,7 +94,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     for name in options.pairs:
-        # Stored after every pair; pairs that are not measured now keep their last figures.
+        # Results are stored after every pair; other pairs keep their earlier results.
         measured = measure(name, options.threads)
         report("ranking_on_dev", {BLEU: {**json.loads(STORED.read_text())[BLEU], name: measured}})
 

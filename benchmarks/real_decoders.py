@@ -1,8 +1,8 @@
-"""Comparison of real Moses decoders with ours: the same model, sentences, limits and minutes, one thread each.
+"""Comparison of real Moses decoders with ours: same model, sentences and limits, run in turn on one thread each.
 
-`moses` and `moses2` read a ProbingPT, a compact reordering table and a binary language model, made here from the files
-of the reference run; ours reads these files themselves.  All three are whole processes.  What a process takes for one
-sentence alone is its start; a sentence costs what the others add to it.
+`moses` and `moses2` read a ProbingPT, a compact reordering table and a binary language model, which are built here from
+the files of the reference run; our decoder reads these files directly.  Whole processes are measured.  The time for a
+single sentence is the start-up time; the time per sentence is that of the additional sentences.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOLERANCE = 2e-3
 
 
 def prepare(moses: Path, folder: Path) -> Path:
-    """Make what real Moses reads of a run; the ini that names it."""
+    """Build the files that real Moses reads of a run; return the ini that names them."""
     ini = folder / "moses2.ini"
     if ini.is_file():
         return ini
@@ -51,8 +51,8 @@ class Decoders:
     """The three programs on one text.
 
     Args:
-        moses: the folder of the run.
-        sentences: tokenised, one each.
+        moses: folder of the reference run.
+        sentences: tokenised sentences.
         beam: the beam threshold; empty for the default of the programs.
     """
 
@@ -65,14 +65,14 @@ class Decoders:
         self.sentences, self.beam = sentences, beam
 
     def command(self, program: str, search: str, count: int, best: Path | None = None) -> list[str]:
-        """Decode the first `count` sentences, with a list of the best derivations."""
+        """Return the command that decodes the first `count` sentences and writes their best derivations to `best`."""
         text = self.folder / f"{count}.txt"
         text.write_text("".join(f"{line}\n" for line in self.sentences[:count]))
         size, pops = (str(number) for number in SEARCHES[search])
         ini = str(self.inis[program])
         if program == "phrasetool":
             more = ["--n-best-list", str(best), "1"] if best else []
-            # A start is read on as many threads as there are.
+            # Start-up is measured with the default number of threads.
             threads = ["--threads", "1"] if count > 1 else []
             limit = ["--pop-limit", pops] if search == "cube" else []
             limit += ["--beam-threshold", self.beam] if self.beam else []
@@ -85,7 +85,7 @@ class Decoders:
         return [program, "-f", ini, "-i", str(text), *limits, *more]
 
     def scores(self, program: str, search: str) -> list[float]:
-        """The model score of each sentence's best derivation."""
+        """Return the model score of each sentence's best derivation."""
         best = self.folder / f"{program}.{search}.nbest"
         usage(self.command(program, search, len(self.sentences), best))
         totals = {candidate.sentence: candidate.total for candidate in reversed(list(read_n_best(str(best))))}
@@ -93,8 +93,8 @@ class Decoders:
 
 
 def compared(ours: list[float], theirs: list[float]) -> dict[str, float]:
-    """Model scores side by side."""
-    differences = [mine - other for mine, other in zip(ours, theirs, strict=True)]
+    """Compare model scores of the same sentences: means, and shares of better, equal and worse ones."""
+    differences = [our_score - their_score for our_score, their_score in zip(ours, theirs, strict=True)]
     better = sum(difference > TOLERANCE for difference in differences)
     worse = sum(difference < -TOLERANCE for difference in differences)
     count = len(differences)
@@ -108,7 +108,7 @@ def compared(ours: list[float], theirs: list[float]) -> dict[str, float]:
 def beside_moses(
     moses: Path, sentences: list[str], rounds: int, searches: Sequence[str] = tuple(SEARCHES), scored: bool = True
 ) -> dict:
-    """CPU milliseconds a sentence of each program and search, what one sentence takes from a cold start, and scores."""
+    """Compare the programs by CPU milliseconds per sentence, time for one sentence from start-up, and model scores."""
     compile_kernels()
     decoders = Decoders(moses, sentences)
     count = len(sentences)
@@ -116,17 +116,17 @@ def beside_moses(
     for number in range(rounds + 1):
         for search in searches:
             for program in PROGRAMS:
-                # A first round of one sentence has files in memory and kernels compiled.
+                # The first round, of one sentence, loads files into the cache and compiles kernels.
                 for size in (1, count) if number else (1,):
-                    used = usage(decoders.command(program, search, size))
+                    process_usage = usage(decoders.command(program, search, size))
                     if number:
-                        spent.setdefault((program, search, size), []).append(used)
+                        spent.setdefault((program, search, size), []).append(process_usage)
     figures: dict = {"bars": BARS}
     for search in searches:
         each = {
             program: [
-                1000 * (whole.cpu - one.cpu) / (count - 1)
-                for whole, one in zip(spent[program, search, count], spent[program, search, 1], strict=True)
+                1000 * (whole.cpu - single.cpu) / (count - 1)
+                for whole, single in zip(spent[program, search, count], spent[program, search, 1], strict=True)
             ]
             for program in PROGRAMS
         }
@@ -140,7 +140,7 @@ def beside_moses(
                 program: compared(scores["phrasetool"], scores[program]) for program in PROGRAMS[:2]
             }
     for clock in ("wall", "cpu"):
-        start = {p: [getattr(one, clock) for s in searches for one in spent[p, s, 1]] for p in PROGRAMS}
+        start = {p: [getattr(single, clock) for s in searches for single in spent[p, s, 1]] for p in PROGRAMS}
         figures[f"one sentence, {clock} s"] = _summaries(start) | {"ratio to": _ratios(start)}
     return figures
 
@@ -150,7 +150,7 @@ def _summaries(found: dict[str, list[float]]) -> dict[str, dict[str, float]]:
 
 
 def _ratios(found: dict[str, list[float]]) -> dict[str, dict[str, float]]:
-    """Ours to theirs, round by round."""
+    """Return the ratios of ours to each Moses program, round by round."""
     return {
         program: summary([a / b for a, b in zip(found["phrasetool"], found[program], strict=True)])
         for program in PROGRAMS[:2]

@@ -1,19 +1,19 @@
 """Comparison of the five text autoencoders: reconstruction of held-out captions, by length, and training speed.
 
-Text: the monolingual captions next to the reference run (145,000 of Multi30k, English by default).  Every
-145th line is held out, 1,000 in all; lines that are the same as one of these are taken out of the training text.  All
-architectures have the same dimensions, settings and epochs: those of `phrasetool train autoencoder`, but for
-what is given here (unknown flags go to it as they are, `--hidden 1024` and the like).
+The texts are the monolingual captions next to the reference run (145,000 of Multi30k, English by default).  Every 145th
+line is held out, 1,000 in total; equal lines are removed from the training text.  All architectures have the same
+dimensions, settings and epochs: the defaults of `phrasetool train autoencoder` except for options given here (unknown
+options such as `--hidden 1024` are passed to that command).
 
-An existing model that was trained in this way is not trained again; interrupted training is resumed.
+Existing models with the same options are not trained again; interrupted training is resumed.
 
 With `--join 2`, a text is two captions.  With `--corpus documentation`, it is a line of the Python documentation,
-English or Chinese; with `--least-words 50`, consecutive lines of at least 50 words together.  Such a trial of other
-texts, dimensions or passes has its `--name`; its figure stays with its models, but for those in `SHOWN`.
+English or Chinese; with `--least-words 50`, it is consecutive lines with at least 50 words together.  Results for other
+texts, dimensions or epochs are stored under `--name`; their figure is in the folder of models, except for `SHOWN`.
 
-Speed: whole epochs over 6,400 of the captions (`--timed`), all architectures in turn, medians; words are counted with
-the end of each caption, which is predicted too.  Besides, the two gated mean-max autoencoders in the paper's
-dimensions, over a tenth as many, unless all have these dimensions.
+Speed is measured for whole epochs over 6,400 captions (`--timed`), with all architectures in turn, as medians; words
+include the end of each caption, which is also predicted.  The two gated mean-max autoencoders are also measured with
+the paper's dimensions, over a tenth as many captions, unless all architectures have these dimensions.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ CORPORA: dict[str, Callable[[str], Path]] = {
     "captions": lambda language: reference().parent / "mono" / f"mono.{language}.gz",
     "documentation": lambda language: DATA / "pydocs-zh-en" / f"train.{language}.gz",
 }
-# The paper's, section 4.1.
+# The paper's dimensions, section 4.1.
 PAPER = {"word_units": 512, "hidden": 1024, "heads": 8}
-# Texts whose nearest ones are shown.
+# Number of texts whose nearest neighbours are shown.
 EXAMPLES = 3
-# Groups of fewer captions are not drawn.
+# Groups with fewer texts are not plotted.
 DRAWN = 10
-# Longest text of each group of paragraphs but the last: those of `reconstruct --by-length` are too wide.
+# Longest text of each group of paragraphs except the last; the groups of `reconstruct --by-length` are too wide.
 PARAGRAPHS = (49, 54, 59, 64, 69, 74, 79)
-# Comparisons of the paper: the architecture that should be better, and the other.
+# Comparisons of the paper: the architecture that should be better, and its baseline.
 COMPARED = {
     "gate above the LSTM": ("mean-max", "lstm"), "gated LSTMs above the LSTM": ("lstm-mean-max", "lstm"),
     "gated LSTMs above attention": ("lstm-mean-max", "mean-max"),
     "both poolings above the maximum": ("mean-max", "max"), "both poolings above the mean": ("mean-max", "mean"),
 }  # fmt: skip
-# Results with a figure in the documents.
+# Results with a figure in the documentation.
 SHOWN = (
     "reconstruction", "reconstruction-paragraphs", "reconstruction-paper", "reconstruction-chinese-paragraphs",
 )  # fmt: skip
@@ -83,21 +83,21 @@ COLOURS = {
 
 
 def split(folder: Path, corpus: Path, limit: int | None, join: int, least_words: int) -> tuple[Path, Path]:
-    """Write the training and the held-out texts, each of `join` lines or of lines with `least_words` words together."""
+    """Write training and held-out texts, each of `join` lines or of lines with `least_words` words; return paths."""
     with gzip.open(corpus) as file:
         lines = file.readlines()[:limit]
     held_out = lines[EVERY - 1 :: EVERY] if not least_words else lines[: len(lines) // 20]
-    taken = set(held_out)
+    held_out_lines = set(held_out)
     folder.mkdir(parents=True, exist_ok=True)
     paths = folder / "train.txt", folder / "held-out.txt"
-    for path, part in zip(paths, ([line for line in lines if line not in taken], held_out), strict=True):
+    for path, part in zip(paths, ([line for line in lines if line not in held_out_lines], held_out), strict=True):
         texts = joined(part, join, least_words)
         path.write_bytes(b"".join(text + b"\n" for text in texts))
     return paths
 
 
 def joined(lines: list[bytes], join: int, least_words: int) -> Iterator[bytes]:
-    """Texts of consecutive lines."""
+    """Yield texts of consecutive lines."""
     text: list[bytes] = []
     count = 0
     for line in lines:
@@ -111,25 +111,25 @@ def joined(lines: list[bytes], join: int, least_words: int) -> Iterator[bytes]:
 
 
 def train(text: Path, model: Path, flags: list[str]) -> None:
-    """Train a model, unless it exists; `how.json` next to it records the flags and the seconds."""
-    how = model / "how.json"
-    before = json.loads(how.read_text()) if how.is_file() else {}
-    if before.get("flags") == flags and (model / "config.json").is_file():
+    """Train a model, unless it exists; `how.json` in its folder records the flags and the seconds."""
+    info_path = model / "how.json"
+    info = json.loads(info_path.read_text()) if info_path.is_file() else {}
+    if info.get("flags") == flags and (model / "config.json").is_file():
         return
-    resume = before.get("flags") == flags and (model / CHECKPOINT).is_file()
+    resume = info.get("flags") == flags and (model / CHECKPOINT).is_file()
     model.mkdir(parents=True, exist_ok=True)
     (model / "config.json").unlink(missing_ok=True)
-    how.write_text(json.dumps({"flags": flags}))
+    info_path.write_text(json.dumps({"flags": flags}))
     command = [COMMAND, "train", "autoencoder", str(text), "-o", str(model), *flags]
     began = time.perf_counter()
     subprocess.run([*command, *(["--resume"] if resume else [])], check=True)
-    # How long an interrupted training took is not known.
+    # The duration of interrupted training is unknown.
     seconds = None if resume else round(time.perf_counter() - began, 1)
-    how.write_text(json.dumps({"flags": flags, "seconds": seconds}))
+    info_path.write_text(json.dumps({"flags": flags, "seconds": seconds}))
 
 
 def reconstructed(held_out: Path, model: Path, threads: int) -> dict[str, Any]:
-    """Figures of the held-out captions."""
+    """Reconstruct the held-out texts; return quality, cross-entropy and training time."""
     process = subprocess.run(
         [COMMAND, "reconstruct", str(held_out), "-m", str(model), "-o", str(model / "held-out.back"), "--by-length",
          "--threads", str(threads), "--json", "-q"], check=True, capture_output=True,
@@ -142,7 +142,7 @@ def reconstructed(held_out: Path, model: Path, threads: int) -> dict[str, Any]:
 
 
 def paragraphs_by_length(held_out: Path, model: Path) -> list[dict[str, Any]]:
-    """Figures of the held-out paragraphs by their length."""
+    """Return BLEU of the held-out paragraphs by length."""
     back, texts = (path.read_text("utf-8").splitlines() for path in (model / "held-out.back", held_out))
     groups = quality_by_length(back, texts, PARAGRAPHS)
     return [
@@ -152,8 +152,11 @@ def paragraphs_by_length(held_out: Path, model: Path) -> list[dict[str, Any]]:
 
 
 def examples(text: Path, held_out: Path, models: dict[str, Path]) -> dict[str, Any]:
-    """The first held-out text and its reconstructions; and the training text nearest to the first ones, by the first
-    model: tables 3 and 4 of the paper."""
+    """Return examples as in tables 3 and 4 of the paper.
+
+    These are the first held-out text with its reconstructions, and for the first `EXAMPLES` texts the nearest training
+    text by the first model.
+    """
     texts = held_out.read_text("utf-8").splitlines()
     back = {name: (model / "held-out.back").read_text("utf-8").splitlines()[0] for name, model in models.items()}
     nearest = {}
@@ -169,7 +172,7 @@ def examples(text: Path, held_out: Path, models: dict[str, Path]) -> dict[str, A
 def words_per_second(
     texts: Phrases, vocabulary: Vocabulary, ways: dict[str, AutoencoderSettings], rounds: int, device: torch.device
 ) -> dict[str, dict[str, Any]]:
-    """Words of training a second, architectures in turn, after an epoch each that is not counted."""
+    """Return training words per second, architectures in turn, after a warm-up epoch of each."""
     running = {
         name: AutoencoderTrainer(texts, len(vocabulary), replace(settings, epochs=rounds + 1), device)
         for name, settings in ways.items()
@@ -186,9 +189,9 @@ def words_per_second(
 
 
 def like_batches(lengths: Int64Array, batch: int, count: int) -> Int64Array:
-    """Draw texts in runs of a batch of one length, as in an epoch over all texts.
+    """Return rows of a sample of texts, in batches of about equal length as in an epoch over all texts.
 
-    A few random texts would share their batches with texts of other lengths.
+    Batches of a small random sample would mix texts of different lengths.
     """
     order = np.random.default_rng(1).permutation(len(lengths))
     order = order[np.argsort(lengths[order], kind="stable")]
@@ -199,41 +202,41 @@ def like_batches(lengths: Int64Array, batch: int, count: int) -> Int64Array:
 def timed(
     text: Path, ways: dict[str, AutoencoderSettings], texts: int, rounds: int, device: torch.device
 ) -> dict[str, dict[str, Any]]:
-    """Training speed on some of the captions, with the vocabulary of all."""
+    """Return training speed on a sample of the texts, with the vocabulary of all."""
     if not ways:
         return {}
     everything, symbols = read_texts(str(text))
     settings = next(iter(ways.values()))
     vocabulary = frequent_words(everything, symbols.words, settings.min_count, settings.vocabulary_size)
-    some = everything.select(like_batches(everything.lengths, settings.batch_size, texts))
-    return words_per_second(in_vocabulary(some, symbols.words, vocabulary), vocabulary, ways, rounds, device)
+    sample = everything.select(like_batches(everything.lengths, settings.batch_size, texts))
+    return words_per_second(in_vocabulary(sample, symbols.words, vocabulary), vocabulary, ways, rounds, device)
 
 
 def trained_with(model: Path) -> AutoencoderSettings:
-    """The settings of a model."""
+    """Return the training settings of a model."""
     training = json.loads((model / "config.json").read_text())["training"]
     return AutoencoderSettings(**{field.name: training[field.name] for field in fields(AutoencoderSettings)})
 
 
 def times_as_fast(speeds: dict[str, dict[str, Any]]) -> float | None:
-    """How much faster than with LSTMs the gated mean-max autoencoder learns."""
-    ours, recurrent = (speeds.get(name, {}).get("words_per_second") for name in ("mean-max", "lstm-mean-max"))
-    return round(ours / recurrent, 2) if ours and recurrent else None
+    """Return the ratio of the training speeds of the gated mean-max autoencoders without and with LSTMs."""
+    mean_max, recurrent = (speeds.get(name, {}).get("words_per_second") for name in ("mean-max", "lstm-mean-max"))
+    return round(mean_max / recurrent, 2) if mean_max and recurrent else None
 
 
 def differences(held_out: Path, models: dict[str, Path]) -> dict[str, dict[str, Any]]:
-    """BLEU of one architecture less that of another, with the 95 % interval and p of a paired bootstrap over texts."""
+    """Return differences in BLEU between architectures, with 95 % interval and p of a paired bootstrap over texts."""
     texts, *back = (
         path.read_text("utf-8").splitlines()
         for path in (held_out, *(model / "held-out.back" for model in models.values()))
     )
     lines = dict(zip(models, back, strict=True))
     compared = {}
-    for one, other in COMPARED.values():
-        if one in lines and other in lines:
-            (bleu,) = evaluate([lines[other], lines[one]], [texts], metrics=["bleu"])
+    for system_name, baseline in COMPARED.values():
+        if system_name in lines and baseline in lines:
+            (bleu,) = evaluate([lines[baseline], lines[system_name]], [texts], metrics=["bleu"])
             system = bleu.systems[1]
-            compared[f"{one} - {other}"] = {
+            compared[f"{system_name} - {baseline}"] = {
                 "difference": round(cast(float, system.difference), 2), "p": round(cast(float, system.p_value), 4),
                 "interval": [round(cast(float, end), 2) for end in (system.difference_low, system.difference_high)],
             }  # fmt: skip
@@ -241,19 +244,21 @@ def differences(held_out: Path, models: dict[str, Path]) -> dict[str, dict[str, 
 
 
 def draw(found: dict[str, dict[str, Any]], path: Path) -> None:
-    """BLEU over the length of the captions."""
+    """Plot BLEU by length of the texts."""
     plt.rcParams.update(STYLE)
     figure, axes = plt.subplots()
     groups: dict[tuple[int, int], int] = {}
     for row in found.values():
         groups.update({(g["from"], g["to"]): g["texts"] for g in row["by_length"] if g["texts"] >= DRAWN})
-    places = {group: place for place, group in enumerate(sorted(groups))}
+    positions = {group: position for position, group in enumerate(sorted(groups))}
     for name, row in found.items():
         colour, line, marker = COLOURS[name]
-        points = [(places[g["from"], g["to"]], g["bleu"]) for g in row["by_length"] if (g["from"], g["to"]) in places]
+        points = [
+            (positions[g["from"], g["to"]], g["bleu"]) for g in row["by_length"] if (g["from"], g["to"]) in positions
+        ]
         label = f"{name}: {row['bleu']:.1f} of all"
         axes.plot(*zip(*points, strict=True), line, color=colour, marker=marker, ms=4, label=label)
-    axes.set_xticks(range(len(places)), [f"{first}–{last}\n{groups[first, last]}" for first, last in places])
+    axes.set_xticks(range(len(positions)), [f"{first}–{last}\n{groups[first, last]}" for first, last in positions])
     axes.set_xlabel("words of a text, and how many texts")
     axes.set_ylabel("BLEU of the reconstructions")
     highest = max(group["bleu"] for row in found.values() for group in row["by_length"] if group["texts"] >= DRAWN)
@@ -264,7 +269,7 @@ def draw(found: dict[str, dict[str, Any]], path: Path) -> None:
 
 
 def markdown(found: dict[str, dict[str, Any]]) -> str:
-    """A row for every architecture."""
+    """Return a Markdown table with a row for every architecture."""
     lines = ["| architecture | n | BLEU | ROUGE-1 | ROUGE-2 | word for word | training, words/s |", "|---" * 7 + "|"]
     for name, row in found.items():
         lines.append(
@@ -299,7 +304,7 @@ def main() -> None:
     flags = ["--epochs", str(options.epochs), "--device", str(device), "--threads", str(options.threads), *more]
     models = {name: work / name for name in options.architectures}
     kept = ROOT / "benchmarks" / "results" / f"{options.name}.json"
-    # Earlier figures are kept unless they were repeated.
+    # Earlier results are kept unless repeated.
     before = json.loads(kept.read_text()) if kept.is_file() and not options.limit else {}
     architectures: dict[str, dict[str, Any]] = before.get("architectures", {})
     large = before.get("paper_dimensions", {})
@@ -309,15 +314,17 @@ def main() -> None:
         if options.least_words:
             architectures[name]["by_length"] = paragraphs_by_length(held_out, model)
     lengths = [len(line.split()) for line in text.read_bytes().splitlines()]
-    # So that a round takes the same time.
-    lines = max(options.join, options.least_words // 15)
-    ways = {name: trained_with(model) for name, model in models.items() if options.rounds}
-    for name, speed in timed(text, ways, options.timed // lines, options.rounds, device).items():
+    # Fewer long texts, so that an epoch takes about the same time.
+    lines_per_text = max(options.join, options.least_words // 15)
+    settings_by_name = {name: trained_with(model) for name, model in models.items() if options.rounds}
+    for name, speed in timed(text, settings_by_name, options.timed // lines_per_text, options.rounds, device).items():
         architectures[name].update(speed)
-    narrow = any(getattr(settings, name) != size for settings in ways.values() for name, size in PAPER.items())
-    if narrow and ways.keys() >= {"mean-max", "lstm-mean-max"}:
-        wide = {name: replace(ways[name], **PAPER) for name in ("mean-max", "lstm-mean-max")}
-        speeds = timed(text, wide, options.timed // 10 // lines, options.rounds, device)
+    narrow = any(
+        getattr(settings, name) != size for settings in settings_by_name.values() for name, size in PAPER.items()
+    )
+    if narrow and settings_by_name.keys() >= {"mean-max", "lstm-mean-max"}:
+        wide = {name: replace(settings_by_name[name], **PAPER) for name in ("mean-max", "lstm-mean-max")}
+        speeds = timed(text, wide, options.timed // 10 // lines_per_text, options.rounds, device)
         large = {**PAPER, "speeds": speeds, "times_as_fast_as_lstm_mean_max": times_as_fast(speeds)}
     architectures = {name: architectures[name] for name in ARCHITECTURES if name in architectures}
     figures = {

@@ -1,4 +1,4 @@
-"""Seconds, memory and bytes of `phrasetool report` on the reference table, with the inputs of ever more modules."""
+"""Time, memory and page size of `phrasetool report` on the reference table, with inputs for more and more modules."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def main() -> None:
     figures: dict[str, object] = {}
     for name, options in runs.items():
         command = [COMMAND, "report", table, *options, "--threads", "2", "-o", page, "-q"]
-        used = [usage(command) for _ in range(ROUNDS)]
-        figures[f"{name}, s"] = summary([one.wall for one in used])
-        figures[f"{name}, MB"] = round(max(one.peak for one in used) / 1e6)
+        usages = [usage(command) for _ in range(ROUNDS)]
+        figures[f"{name}, s"] = summary([process.wall for process in usages])
+        figures[f"{name}, MB"] = round(max(process.peak for process in usages) / 1e6)
         figures[f"{name}, bytes"] = page.stat().st_size
     document = subprocess.run(
         [COMMAND, "report", table, "-o", page, "--json", "-", "-q"], check=True, capture_output=True

@@ -1,10 +1,10 @@
-"""Value of a neural model, or a larger language model, for n-best lists: BLEU of reranked lists on all test sets.
+"""Gain from reranking n-best lists with neural models or a larger language model: BLEU on all test sets.
 
-For each language pair: a phrase-based model (the reference run's, or one built and tuned here), 100-best lists of the
-development set and the test sets, neural models of both directions after some numbers of epochs, and what
-`phrasetool rerank` makes of them.  With --language-model, in place of neural models, a model of order 5 of the
-monolingual English captions of Multi30k: five for each training image, of which the bitext has one.  What is in the
-work folder already is not made again; other figures stay in benchmarks/results/reranking.json.
+For each language pair, 100-best lists of the development set and the test sets are decoded with a phrase-based model
+(the reference run's, or one built and tuned here), and reranked as by `phrasetool rerank` with neural models of both
+directions after different numbers of epochs.  With --language-model, a 5-gram model of the monolingual English captions
+of Multi30k is used in place of neural models; they are five for each training image, of which the bitext has one.
+Existing files in the work folder are not computed again; other results in benchmarks/results/reranking.json are kept.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SETTINGS = {"dropout": 0.2, "learning_rate": 0.002, "schedule": "linear"}
 
 
 def n_best(corpus: Corpus, work: Path, threads: str) -> dict[str, Path]:
-    """The lists of the development set and the test sets."""
+    """Return the n-best lists of the development set and the test sets, decoded if missing."""
     ini, _ = decoder(corpus, work, threads)
     lists = {part: work / f"{part}.nbest.gz" for part in ("dev", *corpus.tests)}
     for part, path in lists.items():
@@ -54,7 +54,7 @@ def n_best(corpus: Corpus, work: Path, threads: str) -> dict[str, Path]:
 
 
 def pairs_of(texts: Sequence[str], vocabularies: Sequence[Any] | None, settings: TranslatorSettings) -> PhrasePairs:
-    """A bitext as the trainer takes it."""
+    """Read a bitext in the form that the trainer requires."""
     read = [read_texts(path) for path in texts]
     known = vocabularies or [
         frequent_words(phrases, symbols.words, settings.min_count, settings.vocabulary_size)
@@ -69,7 +69,7 @@ def pairs_of(texts: Sequence[str], vocabularies: Sequence[Any] | None, settings:
 def model(
     corpus: Corpus, work: Path, direction: str, epochs: int, loss: str, seed: int
 ) -> tuple[Path, TranslatorModel]:
-    """A trained model; its folder, and the model."""
+    """Return the folder of a model and the model, trained if it is missing."""
     folder = work / "models" / f"{loss}-{epochs}-{direction}-{seed}"
     if not (folder / "config.json").exists():
         settings = TranslatorSettings.from_options({**SETTINGS, "epochs": epochs}, loss=loss, seed=seed)
@@ -77,7 +77,7 @@ def model(
         train = pairs_of([corpus.text("train", language) for language in languages], None, settings)
         words = train.source_vocabulary, train.target_vocabulary
         dev = pairs_of([corpus.text("dev", language) for language in languages], words, settings)
-        # A softmax learns its vectors: it starts from random ones.
+        # Output vectors of a softmax are trained, so they start at random.
         rng = np.random.default_rng(seed)
         known = {word: rng.normal(size=settings.dimension).astype(np.float32) for word in words[1].words[1:]}
         table = target_table(words[1], known, "random", "mean", seed)
@@ -91,7 +91,7 @@ def model(
 
 
 def own_bleu(corpus: Corpus, made: TranslatorModel, part: str) -> float:
-    """BLEU of the model's own greedy translations."""
+    """Return BLEU of the model's greedy translations."""
     texts, symbols = read_texts(corpus.text(part, corpus.source))
     sources = in_vocabulary(texts, symbols.words, made.source_vocabulary)
     hypotheses = translate(made.network, sources, made.temperature)
@@ -100,21 +100,21 @@ def own_bleu(corpus: Corpus, made: TranslatorModel, part: str) -> float:
 
 
 def rescored(corpus: Corpus, work: Path, lists: dict[str, Path], folders: list[Path], threads: str) -> dict[str, Path]:
-    """The lists with a column for each model; what one model appended is there for the next."""
+    """Return the lists with a column for each model, appended one after the other."""
     (work / "scored").mkdir(exist_ok=True)
     latest = lists
     for folder in folders:
-        made = {part: work / "scored" / f"{folder.name}.{part}.gz" for part in lists}
-        for part, path in made.items():
+        rescored_lists = {part: work / "scored" / f"{folder.name}.{part}.gz" for part in lists}
+        for part, path in rescored_lists.items():
             if not path.exists():
                 source = corpus.text(part, corpus.source)
                 command("rescore", latest[part], "--source", source, "-m", folder, "-o", path, "--threads", threads)
-        latest = made
+        latest = rescored_lists
     return latest
 
 
 def language_model(work: Path) -> tuple[Path, int]:
-    """A model of all monolingual English captions but those of the development and test sets; how many they are."""
+    """Return a language model of all monolingual English captions outside the test sets, and their number."""
     arpa, text = work / "captions.arpa", work / "captions.en"
     if not arpa.exists():
         folder = DATA / "multi30k-de-en"
@@ -126,7 +126,7 @@ def language_model(work: Path) -> tuple[Path, int]:
 
 
 def with_language_model(corpus: Corpus, work: Path, lists: dict[str, Path]) -> dict[str, Any]:
-    """Measure the value of the language model for the lists."""
+    """Measure the gain from reranking the lists with the language model."""
     model, sentences = language_model(work.parent)
     scored = {}
     for part, path in lists.items():
@@ -139,7 +139,7 @@ def with_language_model(corpus: Corpus, work: Path, lists: dict[str, Path]) -> d
 
 
 def gain(corpus: Corpus, lists: dict[str, Path], together: bool) -> dict[str, Any]:
-    """BLEU before and after, and of the oracle, of each test set and of all together."""
+    """Return BLEU before and after reranking and oracle BLEU, on each test set and on all together."""
     featured = {}
     for part, path in lists.items():
         n_best = read_n_best(str(path))
@@ -174,7 +174,7 @@ def gain(corpus: Corpus, lists: dict[str, Path], together: bool) -> dict[str, An
 
 
 def main() -> None:
-    """Make what is missing, measure, print and keep."""
+    """Measure the requested models, and print and store the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=WORK / "reranking")
     parser.add_argument("--pairs", nargs="+", default=list(CORPORA), choices=CORPORA)
@@ -201,10 +201,10 @@ def main() -> None:
             folders = []
             row: dict[str, Any] = {}
             for direction in options.directions:
-                folder, made = model(corpus, work, direction, epochs, options.loss, 1)
+                folder, translator = model(corpus, work, direction, epochs, options.loss, 1)
                 folders.append(folder)
                 if direction == "forward":
-                    row["BLEU of the model"] = {corpus.tests[0]: own_bleu(corpus, made, corpus.tests[0])}
+                    row["BLEU of the model"] = {corpus.tests[0]: own_bleu(corpus, translator, corpus.tests[0])}
                 scored = rescored(corpus, work, lists, folders, options.threads)
                 row[" and ".join(options.directions[: len(folders)])] = {
                     "new": gain(corpus, scored, False),

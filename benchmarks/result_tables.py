@@ -1,15 +1,15 @@
-"""Fill in the tables and numbers of README.md and docs/: what benchmarks/results/ holds, never typed.
+"""Fill in the tables and numbers of README.md and docs/ from the results in benchmarks/results/.
 
     <!-- table: NAME -->           a table of TABLES, on the lines up to
     <!-- end -->
 
-    <!-- value: NAME -->...<!-- end -->             a number or a word of VALUES, in the middle of a line
-    <!-- value: PATH FORMAT -->...<!-- end -->      what stands at a path of kept_results.find, by a format of Python's
+    <!-- value: NAME -->...<!-- end -->             a number or a word of VALUES, within a line
+    <!-- value: PATH FORMAT -->...<!-- end -->      the value at a path of kept_results.find, with a Python format
 
-README.md has no marks, which would distract readers of its source: it is written from docs/README.in.
+README.md has no marks, which would distract readers of its source; it is written from docs/README.in.
 
-A page whose numbers are filled in may hold no decimal number outside of these marks, of code and of comments, so that
-none can go stale; `--check` changes nothing and reports what would change, or is typed.
+Pages with such numbers must not contain decimal numbers outside of these marks, code and comments, so that none can
+become stale.  `--check` changes nothing, and reports stale pages and typed numbers.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SUBJECTS = (
 TABLES = {name: table for subject in _SUBJECTS for name, table in subject.TABLES.items()}
 VALUES = {name: value for subject in _SUBJECTS for name, value in getattr(subject, "VALUES", {}).items()}
 _MARKED = re.compile(r"<!-- (?P<kind>table|value): (?P<name>.+?) -->(?P<text>.*?)<!-- end -->", re.DOTALL)
-# Text without figures of results: marked text, code, comments, links; levels and thresholds that are chosen.
+# Text without results: marked text, code, comments, links, significance levels, thresholds and versions.
 _NO_RESULT = re.compile(
     r"<!-- (?:table|value): .*?<!-- end -->|^```.*?^```|`[^`]*`|<!--.*?-->|\]\([^)]*\)"
     r"|p\s+[<=]\s+0\.0[15]|\b0\.[37]\b|\d+\.\d+\.\d+|Python \d\.\d+|Apache 2\.0",
@@ -63,15 +63,15 @@ README = ROOT / "docs" / "README.in"
 
 
 def pages() -> list[Path]:
-    """All pages that may hold results."""
+    """Return all pages that may contain results."""
     return [README, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def value(name: str) -> str:
-    """The text of a value.
+    """Return the text of a value.
 
     Raises:
-        KeyError: there is none of this name, and nothing at this path.
+        KeyError: no value has this name, and no result this path.
     """
     if name in VALUES:
         return VALUES[name]()
@@ -80,7 +80,7 @@ def value(name: str) -> str:
 
 
 def filled(text: str) -> str:
-    """A page with all its tables and values as they are in the results.
+    """Return a page with all its tables and values filled in.
 
     Raises:
         KeyError: a name is unknown.
@@ -95,17 +95,17 @@ def filled(text: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """A filled page for readers of its source."""
+    """Return a filled page without marks."""
     return _MARKED.sub(lambda match: match["text"].strip() if match["kind"] == "table" else match["text"], text)
 
 
 def typed(text: str) -> list[str]:
-    """Decimal numbers of a page that no script fills in."""
+    """Return the decimal numbers of a page that are not filled in."""
     return _FIGURE.findall(_NO_RESULT.sub(" ", text))
 
 
 def cut(text: str) -> bool:
-    """Whether a value begins a line of a page, where Markdown would take its mark for the end of a paragraph."""
+    """Return whether a value begins a line, where its mark would end a Markdown paragraph."""
     return re.search(r"^ *(?:[*-] )?<!-- value: ", text, re.MULTILINE) is not None
 
 
@@ -125,10 +125,10 @@ def main() -> None:
     for page in pages():
         text, name = page.read_text("utf-8"), page.relative_to(ROOT)
         wrong += [f"{name}: {fault}" for fault in faults(page, text)]
-        written = {page: filled(text)}
+        outputs = {page: filled(text)}
         if page == README:
-            written[ROOT / "README.md"] = without_marks(filled(text))
-        for path, new in written.items():
+            outputs[ROOT / "README.md"] = without_marks(filled(text))
+        for path, new in outputs.items():
             if path.exists() and path.read_text("utf-8") == new:
                 continue
             if check:

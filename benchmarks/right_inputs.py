@@ -1,15 +1,15 @@
-"""Does a check refuse right input?  What do the checks cost?
+"""Do sanity checks reject valid input, and what is their CPU time?
 
-Commands look at what they are given before they work on it: whether a model fits a table, whether a development set
-belongs to a model, whether the entries of a source stand together.  Here they get nothing but right input, without
-`--force`, and everything that they refuse or warn of is written down:
+Commands check their input before processing it: whether a model is compatible with a table, whether a development set
+is suitable for a model, whether the entries of each source are adjacent.  Here they get only valid input, without
+`--force`, and all errors and warnings are recorded:
 
-* six corpora, both directions: a table, a model and weights of their own, from `SENTENCES` sentence pairs;
+* six corpora in both directions, each with a table, a model and weights from `SENTENCES` sentence pairs;
 * the table of the reference run and a model trained on its forced decoding;
 * the demo's files, and tables in all forms of Moses' regression tests;
-* twenty lines of each of these tables, from its beginning and from its middle.
+* twenty lines of each of these tables, from the beginning and from the middle.
 
-Built files stay in `--work`.  Then `annotate`, `prune` and `tune` run with the checks and without them, in turn.
+Built files are kept in `--work`.  Then `annotate`, `prune` and `tune` are timed with and without the checks, in turn.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from right_tables import FORCED_SENTENCES, ITERATIONS, SENTENCES, Case, build, c
 from moses_compat.engine.development_check import coverage
 from moses_compat.engine.model import MosesModel
 
-# Whose weights are tuned when that is timed: one run of the decoder on a small table makes a check weigh most.
+# Corpus for timing `tune`: the relative cost of checks is largest for one decoder run with a small table.
 TUNED = "multi30k-de-en"
-# Of a development set, for one run of the decoder.
+# Number of development sentences, for one run of the decoder.
 DEV_SENTENCES = 200
 BAR = 1.02
-# The score that `threshold-filter` looks at.
+# Index of the score that `threshold-filter` uses.
 _DIRECT = 2
 _SEARCH = ("--search", "cube", "--pop-limit", "100", "--n-best-size", "20")
-# Takes the checks out of the commands that are timed.
+# Runs a command, without its checks if the first argument is `without`.
 _SWITCH = """
 import sys
 from moses_compat.engine.development_check import DevelopmentCheck
@@ -56,34 +56,34 @@ main(sys.argv[1:])
 
 
 def commands(case: Case) -> dict[str, list[str]]:
-    """Arguments by the name of what checks something."""
+    """Return the arguments of commands with checks, by name."""
     out, table, model = str(case.folder / "out"), str(case.table), ["-m", str(case.model)]
-    messages = {
+    arguments = {
         "annotate": ["annotate", table, *model, "-o", f"{out}.gz", "--json", f"{out}.json"],
         "prune": ["prune", table, *model, "-t", "0.7", "-o", f"{out}.gz"],
         "prune --method": ["prune", table, "--method", "count+probability", "-t", "0.2", "-o", f"{out}.gz"],
         "filter-pt": ["filter-pt", table, "-n", "10", "-i", "0", "-o", f"{out}.gz"],
     }
     if case.words:
-        messages["evaluate-model"] = ["evaluate-model", str(case.pairs or case.table), *model, "--limit", "1000"]
+        arguments["evaluate-model"] = ["evaluate-model", str(case.pairs or case.table), *model, "--limit", "1000"]
     if case.scores > _DIRECT:
-        messages["threshold-filter"] = ["threshold-filter", "0.001", table, "-o", f"{out}.gz"]
+        arguments["threshold-filter"] = ["threshold-filter", "0.001", table, "-o", f"{out}.gz"]
     if case.ini and case.pairs and case.reordering:
-        messages["prune, all that is known"] = [
+        arguments["prune, all that is known"] = [
             "prune", table, *model, "--moses-ini", str(case.ini), "--forced-pairs", str(case.pairs),
             "--reordering-table", str(case.reordering), "--reordering-out", f"{out}.r.gz", "--target-size", "0.1",
             "-o", f"{out}.gz"]  # fmt: skip
-        messages["remove-orphans"] = ["remove-orphans", table, "--reordering-table", str(case.reordering), "-o", out]
+        arguments["remove-orphans"] = ["remove-orphans", table, "--reordering-table", str(case.reordering), "-o", out]
     if case.dev and case.ini:
         source, target = case.dev_lines(DEV_SENTENCES)
         texts = ["--moses-ini", str(case.ini), "--dev", source, target]
-        written = ["-o", f"{out}.ini", "--json", f"{out}.tune.json"]
-        messages["tune"] = ["tune", *texts, *_SEARCH, "--iterations", "1", *written]
-    return messages
+        outputs = ["-o", f"{out}.ini", "--json", f"{out}.tune.json"]
+        arguments["tune"] = ["tune", *texts, *_SEARCH, "--iterations", "1", *outputs]
+    return arguments
 
 
 def covered(case: Case) -> float:
-    """The share of a development set's tokens that the table can translate."""
+    """Return the share of a development set's tokens that the table can translate."""
     assert case.ini
     text = Path(case.dev_lines(DEV_SENTENCES)[0]).read_bytes()
     translator, sentences = MosesModel.read(str(case.ini)).load(text, 1, lambda *progress: None)
@@ -96,7 +96,7 @@ def look(case: Case) -> dict[str, Any]:
     arguments = commands(case)
     for name, command in arguments.items():
         code, text = run(command)
-        # Where it lies is of no interest.
+        # Messages are recorded without the folder.
         text = text.replace(f"{case.folder}/", "")
         if code:
             refused[name] = text
@@ -113,26 +113,26 @@ def look(case: Case) -> dict[str, Any]:
 
 
 def costs(timed: dict[str, Case], rounds: int) -> dict[str, Any]:
-    """CPU seconds of commands with their checks and without, in turn, on one thread.
+    """Return CPU seconds of commands with and without their checks, in turn, on one thread.
 
     Args:
-        timed: the command -> what it works on.
-        rounds: that count.
+        timed: name of a command -> its input.
+        rounds: number of measured rounds, after a warm-up round.
     """
     figures = {}
     for name, case in timed.items():
         command = [sys.executable, "-c", _SWITCH, "{}", *commands(case)[name], "--threads", "1", "-q"]
-        ways = {way: [*command[:3], way, *command[4:]] for way in ("with", "without")}
-        times: dict[str, list[float]] = {way: [] for way in ways}
+        modes = {mode: [*command[:3], mode, *command[4:]] for mode in ("with", "without")}
+        times: dict[str, list[float]] = {mode: [] for mode in modes}
         for number in range(rounds + 1):
-            for way in sorted(ways, reverse=number % 2 == 0):
-                seconds = usage(ways[way]).cpu
+            for mode in sorted(modes, reverse=number % 2 == 0):
+                seconds = usage(modes[mode]).cpu
                 if number:
-                    times[way].append(seconds)
+                    times[mode].append(seconds)
         ratios = [a / b for a, b in zip(times["with"], times["without"], strict=True)]
         fastest = min(times["with"]) / min(times["without"])
         figures[name] = {
-            **{way: summary(seconds) for way, seconds in times.items()},
+            **{mode: summary(seconds) for mode, seconds in times.items()},
             "ratio": summary(ratios), "ratio of the fastest": round(fastest, 4),
         }  # fmt: skip
         print(name, round(statistics.median(ratios), 4), round(fastest, 4), file=sys.stderr, flush=True)
@@ -147,7 +147,7 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=5, help="of timing; 0: costs stay as they were measured before")
     options = parser.parse_args()
-    # Earlier results are kept unless they were repeated.
+    # Earlier results are kept unless repeated.
     path = ROOT / "benchmarks" / "results" / "right_inputs.json"
     kept = json.loads(path.read_text()) if path.exists() else {"inputs": {}, "CPU seconds": {}}
     inputs = kept["inputs"]

@@ -1,4 +1,4 @@
-"""Right inputs for `right_inputs.py`: tables with models, moses.ini files and development sets of their own."""
+"""Valid inputs for `right_inputs.py`: tables with their models, moses.ini files and development sets."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from moses_compat.tables.blocks import raw_blocks
 sys.path.insert(1, str(ROOT))
 from tests.tables import STANDS_FOR, TABLES
 
-# Text from which tables are built: enough for informative samples.
+# Sentence pairs from which tables are built: enough for informative samples.
 SENTENCES = 5000
 FORCED_SENTENCES = 1000
 ITERATIONS = 8
-# Lines of a table that is cut from another one.
+# Lines of a table that is cut from another table.
 CUT = 20
-# Corpus -> its other language.
+# Corpus -> its language other than English.
 CORPORA = {
     "multi30k-de-en": "de", "multi30k-cs-en": "cs", "tatoeba-zh-en": "zh", "enja-small": "ja", "pydocs-es-en": "es",
     "pydocs-zh-en": "zh",
 }  # fmt: skip
-# Of the tables in Moses' forms, those that are not phrase tables.
+# Prefixes of the names of Moses' tables that are not phrase tables.
 _OTHER_KINDS = ("reordering", "count table", "half table", "extract")
 _RULES = ("target syntax",)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A right input.
+    """A valid input.
 
     Attributes:
-        name: what it is.
-        folder: where it and what comes of it lie.
-        table, model: always there.
-        pairs, ini, reordering, dev: of forced decoding; the weights; the other table; a text and its translation.
+        name: description of the input.
+        folder: folder of the input and of outputs.
+        table, model: phrase table and model, which every case has.
+        pairs, ini, reordering, dev: forced-decoding pairs, moses.ini, reordering table, development set of two sides.
         words: whether entries are phrases, not rules.
-        built: how many commands with checks made it.
-        refused, warned: what these said, by their names.
+        built: number of commands with checks that built the input.
+        refused, warned: errors and warnings of these commands, by name.
     """
 
     name: str
@@ -65,47 +65,47 @@ class Case:
 
     @property
     def scores(self) -> int:
-        """Of an entry."""
+        """Number of scores of an entry."""
         with Input(str(self.table)) as source:
             return next(block.scores for block in raw_blocks(source, 1 << 16))
 
     def dev_lines(self, count: int) -> tuple[str, str]:
-        """The first lines of the development set, in files of their own."""
+        """Write the first lines of the development set to files; return their paths."""
         assert self.dev
-        places = self.folder / "dev.source", self.folder / "dev.target"
-        for path, place in zip(self.dev, places, strict=True):
-            first_lines(path, place, count)
-        return str(places[0]), str(places[1])
+        copies = self.folder / "dev.source", self.folder / "dev.target"
+        for path, copy in zip(self.dev, copies, strict=True):
+            first_lines(path, copy, count)
+        return str(copies[0]), str(copies[1])
 
     def cuts(self, count: int) -> Iterator[Case]:
-        """Some lines from the beginning and from the middle of the table, with the same model; and one of their own."""
+        """Yield cases with lines from the beginning and the middle of the table; train a model on each."""
         with Input(str(self.table)) as source:
             lines = source.read_all().splitlines(keepends=True)
-        for what, start in (("first", 0), ("middle", len(lines) // 2)):
-            folder = self.folder / what
+        for part, start in (("first", 0), ("middle", len(lines) // 2)):
+            folder = self.folder / part
             folder.mkdir(exist_ok=True)
             table = folder / "table"
             table.write_bytes(b"".join(lines[start : start + count]))
             case = replace(
-                self, name=f"{self.name}, {what} {count} lines", folder=folder, table=table, pairs=None, ini=None,
+                self, name=f"{self.name}, {part} {count} lines", folder=folder, table=table, pairs=None, ini=None,
                 reordering=None, dev=None, refused={}, warned={}, built=0,
             )  # fmt: skip
             yield checked(case, "train", ["train", str(table), "-o", str(folder / "own"), "--epochs", "1"])
 
 
 def run(arguments: list[str]) -> tuple[int, str]:
-    """The exit code of a command, and what it said."""
+    """Run a command; return its exit code and standard error."""
     process = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
     return process.returncode, process.stderr
 
 
 def warnings_in(said: str) -> list[str]:
-    """The lines of a command that warn."""
+    """Return the lines with warnings."""
     return [line for line in said.splitlines() if "warning: " in line]
 
 
 def checked(case: Case, name: str, arguments: list[str]) -> Case:
-    """The case with what a command that makes a part of it said; a command that is done is not run again."""
+    """Run a command that builds a part of a case, unless it was run before; return the case with its messages."""
     journal = case.folder / f"{name}.json"
     if not journal.exists():
         code, text = run(arguments)
@@ -121,17 +121,17 @@ def checked(case: Case, name: str, arguments: list[str]) -> Case:
 
 
 def first_lines(path: Path, place: Path, count: int) -> None:
-    """Copy the first lines of a text."""
+    """Write the first lines of a text to `place`."""
     with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as source:
         place.write_bytes(b"".join(islice(source, count)))
 
 
 def cases(work: Path, only: str) -> Iterator[Case]:
-    """All right inputs.
+    """Yield all valid inputs.
 
     Args:
-        work: where what is built stays.
-        only: a part of the names of the requested cases: `forms`, `reference`, `demo` or a corpus.
+        work: folder of built files.
+        only: part of the name of the requested cases: `forms`, `reference`, `demo` or a corpus.
     """
     if only in "forms":
         yield from forms(work / "forms")
@@ -141,43 +141,43 @@ def cases(work: Path, only: str) -> Iterator[Case]:
         yield from with_cuts(demo(work / "demo"))
     for corpus in CORPORA:
         if only in corpus:
-            there, back = build(corpus, work / corpus)
-            yield from with_cuts(there)
-            yield back
+            forward, backward = build(corpus, work / corpus)
+            yield from with_cuts(forward)
+            yield backward
 
 
 def with_cuts(case: Case) -> Iterator[Case]:
-    """It, and small tables cut from its own."""
+    """Yield a case, and cases with small tables cut from its table."""
     yield case
     yield from case.cuts(CUT)
 
 
 def build(corpus: str, folder: Path) -> Iterator[Case]:
-    """A corpus in both directions."""
-    data, other = DATA / corpus, CORPORA[corpus]
+    """Build and yield the cases of a corpus in both directions."""
+    data, foreign = DATA / corpus, CORPORA[corpus]
     folder.mkdir(parents=True, exist_ok=True)
-    for language in (other, "en"):
+    for language in (foreign, "en"):
         first_lines(data / f"train.{language}.gz", folder / f"train.{language}", SENTENCES)
-    points, turned = folder / "aligned", folder / "turned"
-    if not turned.exists():
-        _make("align", folder / f"train.{other}", folder / "train.en", "-o", points)
+    points, reversed_points = folder / "aligned", folder / "turned"
+    if not reversed_points.exists():
+        _make("align", folder / f"train.{foreign}", folder / "train.en", "-o", points)
         pairs = ([point.split("-") for point in line.split()] for line in points.read_text().splitlines())
-        turned.write_text("".join(" ".join(f"{t}-{s}" for s, t in line) + "\n" for line in pairs))
-    for source, target, aligned in ((other, "en", points), ("en", other, turned)):
-        there = folder / f"{source}-{target}"
-        yield engine(f"{corpus}, {source} to {target}", there, folder, (source, target), aligned, data)
+        reversed_points.write_text("".join(" ".join(f"{t}-{s}" for s, t in line) + "\n" for line in pairs))
+    for source, target, aligned in ((foreign, "en", points), ("en", foreign, reversed_points)):
+        case_folder = folder / f"{source}-{target}"
+        yield engine(f"{corpus}, {source} to {target}", case_folder, folder, (source, target), aligned, data)
 
 
 def engine(name: str, there: Path, folder: Path, languages: tuple[str, str], aligned: Path, data: Path) -> Case:
-    """Everything from an aligned bitext: table, language model, weights, forced decoding, a model."""
+    """Build a case from an aligned bitext: table, language model, weights, forced decoding, model."""
     there.mkdir(exist_ok=True)
     sides = [folder / f"train.{language}" for language in languages]
     few = [there / "few.source", there / "few.target"]
     table, reordering, arpa = there / "table.gz", there / "reordering.gz", there / "lm.arpa.gz"
     ini, pairs, model = there / "moses.ini", there / "pairs.gz", there / "model"
     if not ini.exists():
-        for side, place in zip(sides, few, strict=True):
-            first_lines(side, place, FORCED_SENTENCES)
+        for side, few_path in zip(sides, few, strict=True):
+            first_lines(side, few_path, FORCED_SENTENCES)
         _make("extract", *sides, aligned, "-o", table, "--reordering-table", reordering)
         _make("lm", sides[1], "--order", "3", "-o", arpa)
         _make("moses-ini", "--table", table, "--reordering-table", reordering, "--lm", arpa, "-o", ini)
@@ -189,7 +189,7 @@ def engine(name: str, there: Path, folder: Path, languages: tuple[str, str], ali
 
 
 def moses_run(folder: Path) -> Case:
-    """The reference run."""
+    """Return the case of the reference run."""
     moses = reference()
     folder.mkdir(parents=True, exist_ok=True)
     reordering = moses / "reordering-table.wbe-msd-bidirectional-fe.gz"
@@ -201,20 +201,20 @@ def moses_run(folder: Path) -> Case:
 
 
 def demo(folder: Path) -> Case:
-    """What `phrasetool demo --files` makes."""
+    """Return the case of the files of `phrasetool demo --files`."""
     if not (folder / "model").exists():
         shutil.rmtree(folder, ignore_errors=True)
         _make("demo", "--files", folder)
-    there = folder / "engine"
+    engine_folder = folder / "engine"
     case = Case(
-        "the demo", folder, there / "phrase-table.gz", folder / "model", None, there / "moses.ini",
-        there / "reordering.gz", (there / "dev.zh", there / "dev.en"),
+        "the demo", folder, engine_folder / "phrase-table.gz", folder / "model", None, engine_folder / "moses.ini",
+        engine_folder / "reordering.gz", (engine_folder / "dev.zh", engine_folder / "dev.en"),
     )  # fmt: skip
     return case
 
 
 def forms(folder: Path) -> Iterator[Case]:
-    """Tables in the forms of those of Moses' regression tests, and a model in their words."""
+    """Yield tables in the forms of Moses' regression tests, with a model trained on their phrases."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [name for name in sorted(set(STANDS_FOR.values()) & set(TABLES)) if not name.startswith(_OTHER_KINDS)]
     pairs, model = folder / "pairs", folder / "model"
@@ -223,10 +223,10 @@ def forms(folder: Path) -> Iterator[Case]:
     if not model.exists():
         _make("train", pairs, "-o", model, "--dimension", "6", "--epochs", "3")
     for name in names:
-        there = folder / name.replace(" ", "-")
-        there.mkdir(exist_ok=True)
-        (there / "table").write_bytes(TABLES[name])
-        yield Case(f"form of Moses: {name}", there, there / "table", model, words=name not in _RULES)
+        form_folder = folder / name.replace(" ", "-")
+        form_folder.mkdir(exist_ok=True)
+        (form_folder / "table").write_bytes(TABLES[name])
+        yield Case(f"form of Moses: {name}", form_folder, form_folder / "table", model, words=name not in _RULES)
 
 
 def _trained(case: Case) -> Case:
@@ -235,5 +235,5 @@ def _trained(case: Case) -> Case:
 
 
 def _make(*arguments: str | Path) -> None:
-    """Run a command that no check is in the way of."""
+    """Run a command without checks."""
     subprocess.run([COMMAND, *map(str, arguments), "-q"], check=True)

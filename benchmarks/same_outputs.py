@@ -1,12 +1,13 @@
-"""Compare what every command of phrasetool writes, says and returns between two checkouts, byte for byte.
+"""Compare output files, messages and exit codes of every command of phrasetool between two checkouts, byte for byte.
 
     python benchmarks/same_outputs.py --before ../before --after .
     python benchmarks/same_outputs.py --before ../before --after . --quick --only prune,annotate
 
-The cases are in `outputs/*.txt`: small tables with all oddities, the demo, training, texts, bad usage and bad data, and
-the reference run of 1.1 million entries.  Both sides run them at one place, one after the other, on inputs that
-`before` made.  What may differ is listed in `outputs/compare.py`, with reasons, and nowhere else.  Prints a line for
-each difference and ends with 1 if there is any; the outputs that differ are kept in `work/same-outputs/differences`.
+The cases are in `tests/outputs/*.txt`: small tables with all oddities, the demo, training, texts, invalid usage and
+data, and the reference run of 1.1 million entries.  Both sides run in the same folder, one after the other, on inputs
+that `before` created.  Allowed differences are listed in `tests/outputs/compare.py` only, with reasons.  A line is
+printed for each difference, and the exit status is then 1; differing outputs are kept in
+`work/same-outputs/differences`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from tests.outputs.compare import ALLOWED, LEFT_OUT
 from tests.outputs.running import INPUTS, Outcome, Places
 from tests.outputs.sides import Server, Side
 
-# Options that no case names, and why.
+# Options that no case uses, and the reason.
 UNUSED = {
     "--help": "see `LEFT_OUT`", "-h": "see `LEFT_OUT`", "--version": "see `LEFT_OUT`",
     "--unseeded": "see `LEFT_OUT`",
@@ -46,13 +47,13 @@ UNUSED = {
 
 
 def moses_programs() -> str | None:
-    """The folder of Moses' binarisers, if they are on the PATH."""
+    """Return the folder of Moses' binarisers, or None if they are not on the PATH."""
     program = shutil.which("CreateProbingPT")
     return os.path.dirname(os.path.abspath(program)) if program else None
 
 
 def selected(options: argparse.Namespace) -> list[Case]:
-    """The cases that were asked for."""
+    """Return the requested cases."""
     tables = inputs.odd_tables()
     names = {f"@tables/{name}": inputs.scores_of(data) for name, data in tables.items()}
     choices = values(names, options.quick)
@@ -67,7 +68,7 @@ def selected(options: argparse.Namespace) -> list[Case]:
 
 @contextlib.contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Refuse to work in a folder in which another process does."""
+    """Lock a folder; exit with an error if another process works in it."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w") as file:
         try:
@@ -78,7 +79,7 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 
 def prepared(folder: Path, before: Side, fresh: bool, reference_run: Path | None) -> None:
-    """Make the inputs, unless they are there as this `before` makes them."""
+    """Create the inputs, unless the same `before` created them earlier."""
     key = f"{hashlib.sha256(Path(inputs.__file__).read_bytes()).hexdigest()} {before.code} {before.commit()}"
     stamp, large_stamp = folder / "made-by", folder / "large" / "made-by"
     if fresh or not stamp.is_file() or stamp.read_text() != key:
@@ -99,7 +100,7 @@ def prepared(folder: Path, before: Side, fresh: bool, reference_run: Path | None
 
 
 def run_recipe(server: Server, folder: Path, step: Step) -> None:
-    """Run a command that makes an input; end everything if it fails."""
+    """Run a command that creates an input; exit with an error if it fails."""
     log, stop = folder / "said", step.variables.get("STOP", "")
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": os.environ.get("HOME", "/")}
     code = server.run(
@@ -111,13 +112,13 @@ def run_recipe(server: Server, folder: Path, step: Step) -> None:
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
-    """Size and time of all files: whether an input was written to."""
+    """Return size and modification time of all files, to detect changed inputs."""
     files = (Path(root) / name for root, _, names in os.walk(folder) for name in names)
     return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in files}
 
 
 def unused_options(side: Side, cases: Iterable[Case]) -> dict[str, list[str]]:
-    """Of every command, the options that no case has; a command without a case has all of them."""
+    """Return for each command the options that no case uses; all options for a command without cases."""
     words = defaultdict(set)
     for case in cases:
         for step in case.steps:
@@ -133,7 +134,7 @@ def unused_options(side: Side, cases: Iterable[Case]) -> dict[str, list[str]]:
     options_by_command = {}
     for command in commands:
         options = re.findall(r"(?m)^  (--?[\w-]+)(?:, (--?[\w-]+))?", help_of(command).partition("Example:")[0])
-        # Any of its spellings will do.
+        # Any spelling of an option counts.
         forms = [{form for form in option if form} for option in options]
         missing = sorted(max(form, key=len) for form in forms if not form & (words[command] | UNUSED.keys()))
         if missing or not words[command]:
@@ -142,7 +143,7 @@ def unused_options(side: Side, cases: Iterable[Case]) -> dict[str, list[str]]:
 
 
 def run_all(cases: list[Case], places: Places, jobs: int, keep: Path) -> list[Outcome]:
-    """Run the cases; print what differs, and keep it in a folder."""
+    """Run the cases; print differences, and store differing outputs in a folder."""
     shutil.rmtree(keep, ignore_errors=True)
     outcomes = []
     with ThreadPoolExecutor(jobs) as pool:
@@ -151,8 +152,8 @@ def run_all(cases: list[Case], places: Places, jobs: int, keep: Path) -> list[Ou
             return places.mine().run(cases[number], keep / f"{number:05}")
 
         waiting = [pool.submit(run, number) for number in range(len(cases))]
-        for done in as_completed(waiting):
-            outcome = done.result()
+        for future in as_completed(waiting):
+            outcome = future.result()
             outcomes.append(outcome)
             for line in outcome.differences:
                 print(f"DIFFERS  phrasetool {outcome.case.text}  |  {line}", flush=True)
@@ -163,7 +164,7 @@ def run_all(cases: list[Case], places: Places, jobs: int, keep: Path) -> list[Ou
 
 
 def figures(outcomes: list[Outcome]) -> dict[str, Any]:
-    """Counts of what was compared, for all and for every command."""
+    """Return numbers of compared cases and files, in total and for every command."""
     by_command: dict[str, Counter[str]] = defaultdict(Counter)
     for outcome in outcomes:
         counts = by_command[(outcome.case.commands or ["(none)"])[-1]]
@@ -206,25 +207,25 @@ def main() -> None:
     sides = Side.of("before", options.before), Side.of("after", options.after)
     moses = moses_programs()
     skipped = Counter()
-    for reason, word, there in (("Moses' programs are not on the PATH", "$MOSES", moses),):
-        if not there:
+    for reason, word, available in (("Moses' programs are not on the PATH", "$MOSES", moses),):
+        if not available:
             skipped[reason] = sum(word in case.text for case in cases)
             cases = [case for case in cases if word not in case.text]
-    began, place = time.monotonic(), Path(options.place).absolute()
-    with alone_in(place):
+    began, folder = time.monotonic(), Path(options.place).absolute()
+    with alone_in(folder):
         reference_run = None if options.quick else reference().resolve()
-        prepared(place / INPUTS, sides[0], options.fresh_inputs, reference_run)
-        untouched = snapshot(place / INPUTS)
-        places = Places(place, sides, moses, options.fresh_processes)
+        prepared(folder / INPUTS, sides[0], options.fresh_inputs, reference_run)
+        untouched = snapshot(folder / INPUTS)
+        places = Places(folder, sides, moses, options.fresh_processes)
         try:
-            outcomes = run_all(cases, places, options.jobs, place / "differences")
+            outcomes = run_all(cases, places, options.jobs, folder / "differences")
         finally:
             places.close()
         summary = figures(outcomes)
-        touched = {path for path, _ in snapshot(place / INPUTS).items() ^ untouched.items()}
+        touched = {path for path, _ in snapshot(folder / INPUTS).items() ^ untouched.items()}
         if touched:
             summary["bad_cases"] += [f"the input {path} was changed" for path in sorted(touched)]
-            shutil.rmtree(place / INPUTS)
+            shutil.rmtree(folder / INPUTS)
     missing = {} if options.only or options.match else unused_options(sides[0], cases)
     print(
         f"{summary['cases']:,} cases, {summary['files']:,} files compared, "
@@ -238,7 +239,7 @@ def main() -> None:
         "skipped": dict(skipped), "options_in_no_case": missing, **summary,
     }  # fmt: skip
     if options.quick or options.only or options.match:
-        # Part of the proof is none to keep.
+        # Incomplete comparisons are not stored.
         print(json.dumps(summary, indent=2))
     else:
         report("same_outputs", summary)

@@ -1,7 +1,7 @@
-"""Annotating the reference table on a GPU, compared with two threads of a CPU: seconds, and differences in similarity.
+"""Annotating the reference table on a GPU, compared with two CPU threads: seconds, and differences in similarity.
 
-With BRAE of 50 and of 200 dimensions and with mean-max of 512; the larger ones are trained briefly, from random word
-vectors.  Needs a GPU that torch can use; without one it reports this and measures nothing.
+Models are BRAE with 50 and 200 dimensions and mean-max with 512; the larger models are trained briefly, from random
+word vectors.  The benchmark requires a GPU that torch can use, and exits with an error without one.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from measuring import COMMAND, WORK, alternate, compile_kernels, model, referenc
 
 BAR = 1e-5
 TRAINING = ("--vectors", "random", "--epochs", "3", "-q")
-# Models that are trained here, in addition to that of 50 dimensions.
+# Models that are trained here, in addition to the model with 50 dimensions.
 LARGER = {"rae, n = 200": ("--dimension", "200"), "mean-max, n = 512": ("--architecture", "mean-max")}
 DEVICES = ("cpu", "cuda")
 
 
 def similarities(path: str) -> np.ndarray:
-    """The last two scores of all entries, float64, shape (N, 2)."""
+    """Return the last two scores of all entries, float64, shape (N, 2)."""
     with gzip.open(path, "rb") as file:
         return np.array([line.split(b" ||| ")[2].split()[-2:] for line in file], np.float64)
 
 
 def models() -> dict[str, str]:
-    """Folders of the models, which are made once."""
+    """Return the folders of the models, which are trained once."""
     folders = {"rae, n = 50": model()}
     for name, options in LARGER.items():
         folders[name] = str(WORK / name.replace(", n = ", "-"))
@@ -42,7 +42,7 @@ def models() -> dict[str, str]:
 
 
 def measure(folder: str, table: str, rounds: int) -> dict[str, Any]:
-    """Seconds of both devices, and how far their similarities differ."""
+    """Return the seconds of both devices, and the differences between their similarities."""
     outputs = {device: str(WORK / f"scored-{device}.gz") for device in DEVICES}
     options = ["-m", folder, "--scale", "raw", "--threads", "2", "-q"]
     times = alternate({

@@ -1,16 +1,16 @@
-"""Encoders that were trained elsewhere: how well each kind tells translations apart, and what a second run costs.
+"""External word vectors and sentence encoders: accuracy on held-out pairs, and time of first and later runs.
 
-Nothing is downloaded, so what stands for "elsewhere" is made here, on Multi30k German-English, with the reference run's
-forced pairs; 2,000 of them are held out.  Each true target is ranked among 1,000 held-out targets.
+Nothing is downloaded: stand-ins for external encoders are trained here on Multi30k German-English, with the reference
+run's forced-decoding pairs, 2,000 of which are held out.  Each true target is ranked among 1,000 held-out targets.
 
-* Word vectors: word2vec on each side of the bitext alone, 300 dimensions; the source turned into the target's space by
-  the orthogonal matrix that is nearest for the training pairs of one word each (Procrustes).  As a model folder
-  (`--encoder mean`, identity and learnt), and as a static model with a vector for each word.
-* A BERT of two layers, trained on the training pairs to tell partners apart; as a folder of transformers, and as one of
+* Word vectors: word2vec with 300 dimensions on each side of the bitext separately; the source is mapped to the target's
+  space by the best orthogonal matrix for training pairs of single words (Procrustes).  They are measured as a model
+  folder (`--encoder mean`, identity and learnt), and as a static model with a vector for each word.
+* A BERT of two layers, trained contrastively on the training pairs; as a folder of transformers and as one of
   sentence-transformers.
 
-Cosines are taken as they are (raw), centred, with the margin alone (CSLS), and with both.  Speed: the reference table
-of 1.1 million entries, `prune --encoder` for the first and the second time, compared with `prune --scores`.
+Cosines are used unchanged (raw), centred, with the margin alone (CSLS), and with both.  Speed is measured on the
+reference table of 1.1 million entries: the first and later runs of `prune --encoder`, compared with `prune --scores`.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ FOLDER = WORK / "sentence-encoders"
 RESULTS = ROOT / "benchmarks" / "results" / "sentence_encoders.json"
 DIMENSION, LOT = 300, 1000
 BAR = 2.0
-# Of the BERT.
+# Settings of the BERT.
 UNITS, LAYERS, HEADS, TEMPERATURE, EPOCHS, BATCH = 128, 2, 4, 0.05, 2, 256
 
 
 def pairs(path: str) -> list[tuple[str, str]]:
-    """Texts of both sides of a file of pairs."""
+    """Read the texts of both sides of a file of pairs."""
     rows = []
     for line in Path(path).read_bytes().splitlines():
         source, target = line.split(b" ||| ")[:2]
@@ -56,7 +56,7 @@ def sentences(side: str) -> Iterator[list[bytes]]:
 
 
 def word_vectors(side: str) -> dict[str, np.ndarray]:
-    """By word2vec.  The default's five passes are for more text than this: joined, they find one pair in fifty."""
+    """Train word2vec.  With the default of five passes, too few for this text, accuracy@1 is one in fifty."""
     from gensim.models import Word2Vec
 
     text = [[word.decode() for word in sentence] for sentence in sentences(side)]
@@ -65,9 +65,9 @@ def word_vectors(side: str) -> dict[str, np.ndarray]:
 
 
 def joined_vectors(train: list[tuple[str, str]]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Unit word vectors of both sides in one space; made once."""
-    kept = FOLDER / "joined.npz"
-    if not kept.is_file():
+    """Return unit word vectors of both sides in one space, trained once."""
+    stored = FOLDER / "joined.npz"
+    if not stored.is_file():
         sides = []
         for side in ("de", "en"):
             known = word_vectors(side)
@@ -80,15 +80,15 @@ def joined_vectors(train: list[tuple[str, str]]) -> tuple[dict[str, np.ndarray],
         source, target = (sides[i][1][[pair[i] for pair in single]] for i in range(2))
         left, _, right = np.linalg.svd(source.T.astype(np.float64) @ target)
         sides[0] = sides[0][0], (sides[0][1] @ (left @ right)).astype(np.float32)
-        np.savez(kept, a=np.array(sides[0][0]), b=sides[0][1], c=np.array(sides[1][0]), d=sides[1][1])
-    vectors = np.load(kept)
+        np.savez(stored, a=np.array(sides[0][0]), b=sides[0][1], c=np.array(sides[1][0]), d=sides[1][1])
+    vectors = np.load(stored)
     return dict(zip(vectors["a"].tolist(), vectors["b"], strict=True)), dict(
         zip(vectors["c"].tolist(), vectors["d"], strict=True)
     )
 
 
 def static_folder(vectors: dict[str, np.ndarray], name: str) -> str:
-    """A static model with a vector for each word."""
+    """Write a static model with a vector for each word; return its folder."""
     from safetensors.numpy import save_file
     from tokenizers import Tokenizer, models, pre_tokenizers
 
@@ -116,7 +116,7 @@ def vector_file(vectors: dict[str, np.ndarray], name: str) -> str:
 
 
 def transformer_folders(train: list[tuple[str, str]]) -> tuple[str, str]:
-    """A small BERT that tells partners apart, as a folder of transformers and as one of sentence-transformers."""
+    """Train a small BERT contrastively; return its folders for transformers and for sentence-transformers."""
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer import modules
@@ -155,7 +155,7 @@ def transformer_folders(train: list[tuple[str, str]]) -> tuple[str, str]:
         return functional.normalize(hidden.sum(1) / mask.sum(1, keepdim=True))
 
     for _ in range(EPOCHS):
-        # Pairs of about one length together, which wastes no padding.
+        # Batches of pairs of about equal length avoid padding.
         order = rng.permutation(len(train))
         order = order[np.argsort([len(train[i][0]) // 8 for i in order], kind="stable")]
         batches = [order[first : first + BATCH] for first in range(0, len(order), BATCH)]
@@ -179,21 +179,21 @@ def transformer_folders(train: list[tuple[str, str]]) -> tuple[str, str]:
 
 
 def accuracy(source: np.ndarray, target: np.ndarray, names: tuple[list[str], list[str]]) -> float:
-    """Return how often the true target of a source is the best of its set; an identical target is not wrong."""
-    right = 0
+    """Return the share of sources whose true target is the best of its set; identical targets also count as true."""
+    correct = 0
     for first in range(0, len(source), LOT):
         lot = slice(first, first + LOT)
         scores = source[lot] @ target[lot].T
         texts = np.array(names[1][lot])
-        other = texts[:, None] != texts[None, :]
-        right += int((((scores >= scores.diagonal()[:, None]) & other).sum(1) == 0).sum())
-    return round(right / len(source), 4)
+        differs = texts[:, None] != texts[None, :]
+        correct += int((((scores >= scores.diagonal()[:, None]) & differs).sum(1) == 0).sum())
+    return round(correct / len(source), 4)
 
 
 def normalised_accuracies(
     folders: tuple[str, str], train: list[tuple[str, str]], held_out: list[tuple[str, str]]
 ) -> dict[str, float]:
-    """Accuracy@1 of an encoder with each normalisation, from the means and nearest of the training pairs' phrases."""
+    """Return accuracy@1 of an encoder with each normalisation, by means and neighbours of the training phrases."""
     encoders = [find_text_encoder(folder).load() for folder in folders]
 
     def vectors(texts: list[str], side: int) -> np.ndarray:
@@ -202,33 +202,33 @@ def normalised_accuracies(
         ]
         return unit_rows(np.concatenate(results)).astype(np.float16)
 
-    around = [
+    training_vectors = [
         vectors(sorted({pair[side] for pair in train}, key=lambda text: (len(text), text)), side) for side in range(2)
     ]
-    own = [vectors([pair[side] for pair in held_out], side) for side in range(2)]
+    held_out_vectors = [vectors([pair[side] for pair in held_out], side) for side in range(2)]
     names = [pair[0] for pair in held_out], [pair[1] for pair in held_out]
     results = {}
-    for how in NORMALISATIONS.values():
-        centres = [mean_direction(rows) if how.centred else None for rows in around]
+    for normalisation in NORMALISATIONS.values():
+        centres = [mean_direction(rows) if normalisation.centred else None for rows in training_vectors]
         near, rows = (
             [np.concatenate(list(prepared(part, centre))) for part, centre in zip(parts, centres, strict=True)]
-            for parts in (around, own)
+            for parts in (training_vectors, held_out_vectors)
         )
         s, t = (part.astype(np.float32) for part in rows)
-        if how.margin:
+        if normalisation.margin:
             # 2 cos - r(s) - r(t), as a product of longer vectors.
             reached = [nearness(rows[side], sample_rows(near[1 - side]), 1)[:, None] for side in range(2)]
-            one = [np.ones_like(r) for r in reached]
-            s, t = np.hstack([2 * s, -reached[0], one[0]]), np.hstack([t, one[1], -reached[1]])
-        results[how.name] = accuracy(s, t, names)
+            ones = [np.ones_like(r) for r in reached]
+            s, t = np.hstack([2 * s, -reached[0], ones[0]]), np.hstack([t, ones[1], -reached[1]])
+        results[normalisation.name] = accuracy(s, t, names)
     return results
 
 
 def model_accuracy(train: str, held_out: str, files: tuple[str, str], changes: list[str]) -> dict[str, float]:
-    """Accuracy@1 of a model of `train --architecture mean`."""
+    """Return accuracy@1 of a model of `train --architecture mean`."""
     model = str(FOLDER / "mean")
     vectors = ["--source-vectors", files[0], "--target-vectors", files[1]]
-    # All phrases: word vectors cover the words of both files.
+    # With `identity`, the vocabulary covers both files, as the word vectors do.
     both = FOLDER / "both.txt"
     both.write_bytes(
         Path(train).read_bytes() + Path(held_out).read_bytes() if "identity" in changes else Path(train).read_bytes()
@@ -244,7 +244,7 @@ def model_accuracy(train: str, held_out: str, files: tuple[str, str], changes: l
 
 
 def middle(entries: int) -> tuple[str, int]:
-    """So many entries from the middle of the reference table, and how many they are; all of it for 0."""
+    """Return a file with entries from the middle of the reference table (all for 0), and their number."""
     table = reference() / "phrase-table.gz"
     with gzip.open(table) as file:
         if not entries:
@@ -258,7 +258,7 @@ def middle(entries: int) -> tuple[str, int]:
 
 
 def speed(folder: str, rounds: int, entries: int) -> dict[str, Any]:
-    """Seconds of the first run, and of later ones compared with --scores."""
+    """Return the seconds of the first run, and of later runs compared with --scores."""
     (table, count), store, scores = middle(entries), FOLDER / "vectors", FOLDER / "scores.parquet"
     shutil.rmtree(store, ignore_errors=True)
     scores.unlink(missing_ok=True)

@@ -1,10 +1,10 @@
-"""Time commands of two checkouts in turn, on the reference run: how much slower is the one than the other?
+"""CPU time of the commands of two checkouts, run in turn on the reference run: how much slower is one of them?
 
     python benchmarks/side_by_side.py --before ../before --after .
 
 Each checkout has its own `.venv`.  The commands are those of `table_speed.py`, `method_speed.py`, `training_speed.py`,
-`decoder.py`, `extraction.py` and `startup.py`.  Ratios are of CPU seconds, pair by pair, as machines drift and others
-use them; the median is what counts.
+`decoder.py`, `extraction.py` and `startup.py`.  Ratios are of CPU seconds of consecutive runs, because machines drift
+and have other load; the median is decisive.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BAR = 1.03
 
 
 def cases(folder: Path) -> dict[str, list[str]]:
-    """Arguments of `phrasetool` by the benchmark that they stand for; what they read is made here."""
+    """Return arguments of `phrasetool` by the benchmark that they represent, and write their inputs."""
     moses = reference()
     data, table, ini = moses.parent, str(moses / "phrase-table.gz"), str(moses / "moses.ini")
     forced, scores, out = str(moses / "forced-pairs.gz"), str(folder / "scores.parquet"), str(folder / "out")
@@ -59,16 +59,16 @@ def cases(folder: Path) -> dict[str, list[str]]:
 
 
 def first_lines(path: str, place: Path, count: int) -> str:
-    """The first lines of a compressed text, in a file of their own."""
+    """Write the first lines of a compressed text to `place`; return its path."""
     with gzip.open(path, "rb") as source:
         place.write_bytes(b"".join(next(source) for _ in range(count)))
     return str(place)
 
 
 def cpu_seconds(checkout: Path, arguments: list[str]) -> float:
-    """CPU seconds of a command of a checkout."""
+    """Return the CPU seconds of a command of a checkout."""
     if arguments[0] == "train":
-        # A finished model would be in the way.
+        # `train` does not overwrite a finished model.
         shutil.rmtree(arguments[arguments.index("-o") + 1], ignore_errors=True)
     return usage([checkout / ".venv/bin/phrasetool", *arguments]).cpu
 
@@ -87,13 +87,13 @@ def main() -> None:
     scores = ["prune", str(reference() / "phrase-table.gz"), "-m", model(), "--sweep", "0:0:1", "-q", "--scores"]
     (folder / "scores.parquet").unlink(missing_ok=True)
     cpu_seconds(options.after, [*scores, str(folder / "scores.parquet")])
-    # A few cases that are timed again take the place of what was found before.
+    # With --only, results of other cases are kept.
     kept = Path(__file__).parent / "results" / "side_by_side.json"
     figures = json.loads(kept.read_text())["CPU seconds"] if options.only and kept.exists() else {}
     for name, arguments in cases(folder).items():
         if options.only not in name:
             continue
-        # Kernels that were never compiled here are compiled now.
+        # A first run of each compiles kernels that are not compiled yet.
         for checkout in (options.before, options.after):
             cpu_seconds(checkout, arguments)
         rounds = options.rounds * (3 if name.startswith("startup") else 1)

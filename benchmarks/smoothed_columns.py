@@ -1,8 +1,8 @@
-"""Columns that need no model, on the reference table: smoothed ones against extraction, and how long each kind takes.
+"""Columns without a model on the reference table: equality of smoothed ones with extraction, and time of each kind.
 
 The table of the real Moses run is annotated from its counts alone; for comparison, the bitext of that run is extracted
-again, with smoothing.  Pairs and probabilities of the two are compared as text, line by line.  Probabilities of forced
-decoding are only timed here.
+again with smoothing.  Pairs and probabilities of both are compared as text, line by line.  Probabilities of forced
+decoding are only timed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ EXTRACTED, ANNOTATED = (2, 0), (4, 5)
 
 
 def equal_lines(extracted: Path, annotated: Path) -> tuple[int, int]:
-    """How many lines have the same pair and the same two numbers; how many there are."""
+    """Return the number of lines with the same pair and the same two numbers, and the number of all lines."""
     equal = lines = 0
-    with igzip.open(extracted) as one, igzip.open(annotated) as other:
-        for pair in zip(one, other, strict=True):
-            (*ours, first), (*theirs, second) = (line.split(b" ||| ", 3)[:3] for line in pair)
+    with igzip.open(extracted) as extracted_lines, igzip.open(annotated) as annotated_lines:
+        for pair in zip(extracted_lines, annotated_lines, strict=True):
+            (*extracted_pair, first), (*annotated_pair, second) = (line.split(b" ||| ", 3)[:3] for line in pair)
             scores = first.split(), second.split()
-            equal += ours == theirs and all(
+            equal += extracted_pair == annotated_pair and all(
                 scores[0][a] == scores[1][b] for a, b in zip(EXTRACTED, ANNOTATED, strict=True)
             )
             lines += 1
@@ -35,7 +35,7 @@ def equal_lines(extracted: Path, annotated: Path) -> tuple[int, int]:
 
 
 def timed(command: list[str], table: str, rounds: int) -> dict[str, object]:
-    """Seconds, compared with those of gzip."""
+    """Return the seconds of a command, and ratios to those of gzip."""
     times = alternate({"annotate": command, "gzip": f"zcat {table} | gzip -6 > /dev/null"}, rounds)
     ratios = [a / b for a, b in zip(times["annotate"], times["gzip"], strict=True)]
     return {"seconds": summary(times["annotate"]), "ratio to zcat | gzip -6": summary(ratios)}

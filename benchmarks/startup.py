@@ -1,11 +1,11 @@
-"""Waiting times of users: the start of the command, and the first run of each kind after an installation.
+"""Waiting times of users: start-up of the command, and the first run of each command after an installation.
 
     python benchmarks/startup.py                     builds a wheel, installs it in a fresh environment, measures
-    python benchmarks/startup.py --only annotate     some of the commands
+    python benchmarks/startup.py --only annotate     measures some of the commands
 
-A first run is the first after an installation: without files in the system's cache that numba or Python would have left
-(a new folder for numba's cache, none of Python's bytecode), but with libraries that the system may have in memory.
-Beside the wheel with compiled kernels stands the same installation whose kernels numba compiles when they are called.
+The first run after an installation is without cached files of numba or Python (a new folder for numba's cache, no
+bytecode), but the system may have libraries in memory.  The wheel with compiled kernels is compared with the same
+installation when numba compiles the kernels as they are called.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BARS = {"help": 0.15, "1,000 lines": 0.4, "first run": 1.3}
 
 
 def environment() -> Path:
-    """A virtual environment with a wheel built from here; its `phrasetool`."""
+    """Install a wheel of this checkout in a new virtual environment; return its `phrasetool`."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     shutil.rmtree(ROOT / "build", ignore_errors=True)
     wheel = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", FOLDER, ROOT]
@@ -42,7 +42,7 @@ def environment() -> Path:
 
 
 def commands() -> dict[str, list[str]]:
-    """Label -> arguments; small inputs, made by the demo."""
+    """Return arguments by label, with small inputs from the demo."""
     table, k = "demo/engine/phrase-table.gz", "thousand.gz"
     engine = ["--moses-ini", "demo/engine/moses.ini"]
     size = ["--target-size", "60%", "--protect", "words", "-m", "demo/model", *engine]
@@ -77,7 +77,7 @@ def once(command: Path, arguments: list[str], mode: str, cache: Path) -> Usage:
 
 
 def measure(command: Path, label: str, arguments: list[str]) -> dict[str, float]:
-    """Median CPU of warm runs, and CPU of the first, with compiled kernels and with numba's."""
+    """Return wall seconds of the first run, and medians of warm runs, with compiled kernels and with numba's."""
     row: dict[str, float] = {}
     for name, mode, rounds in (("", "", ROUNDS), (" by numba", "numba", 3)):
         cache = FOLDER / "cache" / label / mode

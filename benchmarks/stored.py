@@ -1,4 +1,4 @@
-"""Results of many runs of a study in two files of results/runs/: `NAME.npz` holds arrays, `NAME.json` holds records.
+"""Results of many runs of a study in two files of results/runs/: `NAME.npz` with arrays, `NAME.json` with records.
 
 Arrays are mostly BLEU statistics of the sentences of a test set, which differ little between systems.  An integer array
 is therefore stored as the difference to the first array of the same shape and name, if there is one.
@@ -21,9 +21,9 @@ import numpy as np
 from measuring import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results" / "runs"
-# Name of the array of a run with a single one.
+# Name of the array of a run with a single array.
 _ONLY = "ALL"
-# Between the run's and the array's name, and at the end of the name of a difference.
+# Separator of the names of run and array, and suffix of differences.
 _OF, _DIFFERENCE = "|", "|-"
 
 
@@ -40,7 +40,7 @@ class StoredStudy:
         self._read: tuple[tuple[int, ...], dict[str, dict[str, np.ndarray]], dict[str, Any]] | None = None
 
     def _current(self) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, Any]]:
-        """Arrays and records by run; read again if a file has changed."""
+        """Return arrays and records by run, read again if a file has changed."""
         paths = (self._arrays_path, self._records_path)
         stamp = tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in paths)
         if self._read is None or self._read[0] != stamp:
@@ -50,24 +50,24 @@ class StoredStudy:
         return self._read[1], self._read[2]
 
     def runs(self) -> list[str]:
-        """The names of all runs, sorted."""
+        """Return the names of all runs, sorted."""
         arrays, records = self._current()
         return sorted(arrays.keys() | records.keys())
 
     def run(self, name: str) -> StoredRun:
-        """A run, which may have no results yet."""
+        """Return a run, which may not have results yet."""
         return StoredRun(self, name)
 
     def arrays(self, run: str) -> dict[str, np.ndarray]:
-        """The arrays of a run."""
+        """Return the arrays of a run, empty if it has none."""
         return self._current()[0].get(run, {})
 
     def record(self, run: str) -> Any:
-        """The record of a run; None if there is none."""
+        """Return the record of a run, or None."""
         return self._current()[1].get(run)
 
     def put(self, run: str, arrays: Mapping[str, np.ndarray] | None = None, record: Any = None) -> None:
-        """Store results of a run; other processes may write other runs at the same time."""
+        """Store results of a run; other processes may write other runs concurrently."""
         self._arrays_path.parent.mkdir(parents=True, exist_ok=True)
         with _locked(self._arrays_path.parent):
             all_arrays, records = self._current()
@@ -75,7 +75,8 @@ class StoredStudy:
                 _write_arrays(self._arrays_path, {**all_arrays, run: dict(arrays)})
             if record is not None:
                 lines = (
-                    f"{json.dumps(name)}: {json.dumps(one)}" for name, one in sorted({**records, run: record}.items())
+                    f"{json.dumps(name)}: {json.dumps(run_record)}"
+                    for name, run_record in sorted({**records, run: record}.items())
                 )
                 text = "{\n" + ",\n".join(lines) + "\n}\n"
                 with _replaced(self._records_path) as new:
@@ -90,15 +91,15 @@ class StoredRun:
     name: str
 
     def exists(self) -> bool:
-        """Whether the run has results."""
+        """Return whether the run has results."""
         return bool(self.study.arrays(self.name)) or self.study.record(self.name) is not None
 
     def read(self) -> np.ndarray:
-        """Its only array, int64."""
+        """Return the only array of the run as int64."""
         return self.study.arrays(self.name)[_ONLY].astype(np.int64)
 
     def write(self, statistics: np.ndarray) -> None:
-        """Store its only array."""
+        """Store the only array of the run, as int16."""
         self.study.put(self.name, {_ONLY: statistics.astype(np.int16)})
 
 
@@ -114,7 +115,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _replaced(path: Path) -> Iterator[Path]:
-    """A file that takes the place of another when it is complete."""
+    """Provide a temporary file that replaces `path` when it is complete."""
     new = path.with_name(f".{path.name}.new")
     yield new
     new.replace(path)
@@ -134,7 +135,7 @@ def _write_arrays(path: Path, arrays: Mapping[str, Mapping[str, np.ndarray]]) ->
 
 
 def save_compactly(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays as `np.load` reads them, compressed by LZMA, without times."""
+    """Write arrays in the format of `np.load`, compressed by LZMA, without timestamps."""
     with _replaced(path) as new, zipfile.ZipFile(new, "w") as out:
         for name, array in arrays.items():
             data = io.BytesIO()

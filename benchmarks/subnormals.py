@@ -1,8 +1,8 @@
-"""Training on a CPU with subnormal numbers, and with 0 in place of them: texts per second in the course of one epoch.
+"""Training speed on a CPU with subnormal numbers and with 0 in place of them: texts per second during one epoch.
 
-Two autoencoders learn the captions of `reconstruction.py` for one epoch, with equal settings and random numbers, each
-by one thread of its own process, both at the same time.  In one of them subnormal numbers are calculated with: moments
-of Adam become such numbers for every word that does not occur for a thousand updates.
+Two autoencoders are trained on the captions of `reconstruction.py` for one epoch, with equal settings and seeds, in
+two simultaneous processes of one thread each.  One of them computes with subnormal numbers: Adam's moments become
+subnormal for every word that does not occur for a thousand updates.
 """
 
 from __future__ import annotations
@@ -23,36 +23,37 @@ from phrasetool.autoencoder.settings import AutoencoderSettings
 from phrasetool.autoencoder.training import AutoencoderTrainer
 from phrasetool.training.data import frequent_words, in_vocabulary
 
-# Those of the captions in `reconstruction.py`.
+# The settings for captions in `reconstruction.py`.
 SETTINGS = AutoencoderSettings(dropout=0, learning_rate=0.001, batch_size=16, epochs=1, min_count=5)
-# Updates from one time to the next.
+# Updates between two measurements of time.
 WINDOW = 1000
 
 
 def windows(text: Path, subnormal: bool) -> tuple[list[float], float]:
-    """Texts per second of each thousand updates, and the cross-entropy of the epoch."""
+    """Return texts per second for each thousand updates, and the cross-entropy of the epoch."""
     torch.set_num_threads(1)
     everything, symbols = read_texts(str(text))
     vocabulary = frequent_words(everything, symbols.words, SETTINGS.min_count, SETTINGS.vocabulary_size)
     texts = in_vocabulary(everything, symbols.words, vocabulary)
     trainer = AutoencoderTrainer(texts, len(vocabulary), SETTINGS, torch.device("cpu"))
     times = [time.perf_counter()]
-    seen = [0]
+    text_counts = [0]
     updates = 0
 
     def tick(examples: int) -> None:
         nonlocal updates
-        # The trainer takes them for 0 in each epoch.
+        # Set here, because the trainer flushes subnormal numbers to 0 in each epoch.
         torch.set_flush_denormal(not subnormal)
-        seen[-1] += examples
+        text_counts[-1] += examples
         updates += 1
         if updates % WINDOW == 0:
             times.append(time.perf_counter())
-            seen.append(0)
+            text_counts.append(0)
 
     report = trainer.run_epoch(tick)
     rates = [
-        round(count / (end - begin), 1) for count, begin, end in zip(seen[:-1], times[:-1], times[1:], strict=True)
+        round(count / (end - begin), 1)
+        for count, begin, end in zip(text_counts[:-1], times[:-1], times[1:], strict=True)
     ]
     return rates, report.cross_entropy
 
@@ -63,9 +64,9 @@ def main() -> None:
     options = parser.parse_args()
     folder = WORK / ("subnormals" + (f"-{options.limit}" if options.limit else ""))
     text, _ = split(folder, CORPORA["captions"]("en"), options.limit, 1, 0)
-    ways = {"calculated": True, "zero": False}
-    with ProcessPoolExecutor(len(ways), get_context("spawn")) as pool:
-        running = {name: pool.submit(windows, text, subnormal) for name, subnormal in ways.items()}
+    modes = {"calculated": True, "zero": False}
+    with ProcessPoolExecutor(len(modes), get_context("spawn")) as pool:
+        running = {name: pool.submit(windows, text, subnormal) for name, subnormal in modes.items()}
         measured = {name: future.result() for name, future in running.items()}
     figures = {
         "window": WINDOW,

@@ -1,8 +1,7 @@
-"""Entries whose parts of speech stand in no sentence pair: of the reference table, whole and pruned to a tenth.
+"""Entries whose part-of-speech tags occur in no sentence pair, in the reference table, whole and pruned to a tenth.
 
-Needs the tagger of `tagger.py`.  A table is extracted from the bitext in which its parts of speech are looked for;
-still a phrase alone is not always tagged as it was in its sentence.  Beside it the share with targets of other entries,
-which is what chance gives.
+Requires the tagger of `tagger.py`.  The tags are searched for in the bitext from which the table was extracted, but a
+phrase alone is not always tagged as in its sentence.  The share with targets of other entries is the value by chance.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""The syntactic encoder: trained on bitexts of five languages, how well its vectors tell syntax.
+"""The syntax encoder, trained on bitexts of five languages: how much syntax do its vectors capture?
 
-Goes on by files: what is in benchmarks/work/syntax/ is not made again.  Training one seed takes two hours of a
-core without AVX-512.  Three tests, each with vectors without knowledge of syntax next to those of the encoder:
+Existing files in benchmarks/work/syntax/ are not computed again.  Training takes two hours per seed on a core without
+AVX-512.  Three tests compare the encoder with vectors that do not represent syntax:
 
-* groups: held-out sentences of one sequence of parts of speech, by the tagger; whether the nearest are of the same;
-* phrases: the same for four to six words without punctuation of treebanks, by their own parts of speech; phrases of one
-  sentence are not neighbours;
-* distances: sentences of treebanks, whether vectors are as far apart as parts of speech; those of three words and more,
-  and those of any length, where many of one or two words are far from all others and easily told.
+* groups: held-out sentences grouped by the tagger's sequence of tags; are the nearest neighbours of the same group?
+* phrases: the same for phrases of four to six words without punctuation from treebanks, grouped by gold tags; phrases
+  of the same sentence are not neighbours;
+* distances: do distances of vectors correlate with edit distances of the tags of treebank sentences?  Measured for
+  sentences of at least three words, and for those of any length, where many sentences of one or two words are far from
+  all others and therefore easy.
 """
 
 from __future__ import annotations
@@ -47,24 +48,24 @@ from phrasetool.syntax.model import SyntaxModel
 from phrasetool.training.run import CHECKPOINT
 
 RUNS = StoredStudy("syntax")
-# Name of a model -> what it is trained with.
+# Name of a model -> training options.
 KINDS = {
     "default": [], "translations": ["--no-own-language"], "few-shot": ["--epochs", "10"],
     "trial": ["--epochs", "2", "--no-own-language"], "paper": ["--preset", "paper"],
     "paper-quarter": ["--preset", "paper"], "quarter": ["--no-own-language"],
 }  # fmt: skip
-# Model -> the one that it goes on from, on the small bitexts.
+# Model -> the model from which its training on the small bitexts starts.
 STARTS = {"few-shot": "default"}
-# Models of every fourth pair.
+# Models trained on every fourth pair.
 QUARTERS = ("paper-quarter", "quarter")
-# Bitexts of the trial, whose figures were known before.
+# Bitexts of the trial, for which earlier figures exist.
 TRIAL = ("tatoeba", "captions")
 # 1-NN and 5-NN of a first trial, and of the paper, on other data.
 BARS = {"en": (75, 62), "zh": (62, 52), "de": (45, 35)}
 PAPER = {"en": (97.3, 93.4), "de": (93.5, 86.8), "es": (93.8, 86.2), "zh": (71.3, 61.4)}
 PAPER_FD = {"en": 0.153, "de": 0.159, "es": 0.159, "zh": 0.227, "ko": 0.253, "nl": 0.159}
 LEAST_RHO = {"en": 0.58}
-# Sentences of a treebank of which none is too short to be compared.
+# Number of treebank sentences for the comparison of any length.
 ANY_LENGTH = 1000
 PHRASES = ("en", "de", "es", "zh", "ko", "fr", "nl", "cs", "pt", "id")
 DISTANCES = {
@@ -74,10 +75,10 @@ DISTANCES = {
 
 
 def trained(kind: str, seed: int) -> Path:
-    """The folder of a model; a training that was interrupted goes on."""
+    """Return the folder of a model, trained if it is missing; interrupted training is resumed."""
     folder = FOLDER / f"{kind}-{seed}"
     if not (folder / "config.json").is_file():
-        going = ["--resume"] if (folder / CHECKPOINT).is_file() else []
+        resume = ["--resume"] if (folder / CHECKPOINT).is_file() else []
         options = [*KINDS[kind], "--tagger", str(TAGGER), "--seed", str(seed), "--threads", "1", "--device", "cpu"]
         if kind in STARTS:
             texts = [*few_shot_bitexts(), "--start", str(trained(STARTS[kind], seed))]
@@ -85,37 +86,39 @@ def trained(kind: str, seed: int) -> Path:
             texts = quarters()
         else:
             texts = bitexts(TRIAL) if kind == "trial" else bitexts()
-        command = [COMMAND, "train", "syntax", *texts, *options, *going, "-o", str(folder)]
+        command = [COMMAND, "train", "syntax", *texts, *options, *resume, "-o", str(folder)]
         subprocess.run(command, check=True)
     return folder
 
 
 def groups(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
-    """Held-out sentences."""
+    """Test held-out sentences."""
     texts, tags = test_files(language)
     quality = asdict(syntax_quality(model, *read_tagged_text(str(tags), str(texts)), seed))
-    ours = 100 * quality["vectors"]["model"]["nearest_1"], 100 * quality["vectors"]["model"]["nearest_5"]
+    accuracies = 100 * quality["vectors"]["model"]["nearest_1"], 100 * quality["vectors"]["model"]["nearest_5"]
     if language in BARS:
-        quality["bar"] = {"values": BARS[language], "holds": all(np.array(ours) >= BARS[language])}
+        quality["bar"] = {"values": BARS[language], "holds": all(np.array(accuracies) >= BARS[language])}
     return {**quality, "paper": PAPER.get(language)}
 
 
 def phrases(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
-    """Phrases of a treebank, of groups that are drawn until there are enough phrases."""
+    """Test phrases of a treebank, from a random sample of groups with enough phrases."""
     phrases = treebank_phrases(test_treebank(language))
     quality = asdict(syntax_quality(model, phrases.texts, phrases.tags, seed, origins=phrases.sentences))
-    ours = quality["vectors"]
-    beaten = all(ours["model"]["nearest_1"] > ours[other]["nearest_1"] for other in ("words", "untrained"))
+    accuracies = quality["vectors"]
+    beaten = all(
+        accuracies["model"]["nearest_1"] > accuracies[baseline]["nearest_1"] for baseline in ("words", "untrained")
+    )
     return {**quality, "all_groups": phrases.all_groups, "all_phrases": phrases.all_phrases, "holds": beaten}
 
 
 def distances(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
-    """Sentences of a treebank; FD as the paper defines it, too."""
+    """Test distances between treebank sentences, also by FD as the paper defines it."""
     sentences = [one for one in treebank(DISTANCES[language]) if LEAST_WORDS <= len(one.words) <= 60]
     texts_and_tags = [line(one.words) for one in sentences], [numbers(one.tags) for one in sentences]
     results: dict[str, Any] = {"sentences": len(sentences)}
     results["vectors"] = {name: asdict(one) for name, one in syntax_distances(model, *texts_and_tags, seed).items()}
-    # The first ones, as a first trial took.
+    # The first sentences, as in a first trial.
     anything = treebank(DISTANCES[language])[:ANY_LENGTH]
     short = [line(one.words) for one in anything], [numbers(one.tags) for one in anything]
     for name, one in syntax_distances(model, *short, seed).items():
@@ -129,7 +132,7 @@ def distances(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
 
 
 def measured(kind: str, seed: int) -> None:
-    """Write the results of a model, language by language."""
+    """Store the missing results of a model, language by language."""
     folder = trained(kind, seed)
     name = f"{kind}-{seed}"
     model = SyntaxModel.load(folder)
@@ -147,7 +150,7 @@ def measured(kind: str, seed: int) -> None:
     for test, languages in ((groups, GROUPS), (phrases, PHRASES), (distances, DISTANCES)):
         for language in languages:
             if test is distances and kind in STARTS and language in TREEBANK_PAIRS:
-                # It has learnt from these very sentences.
+                # The model is trained on these sentences.
                 continue
             of_test = kept.setdefault(test.__name__, {})
             if "vectors" not in of_test.get(language, {}):

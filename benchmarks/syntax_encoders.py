@@ -1,15 +1,15 @@
-"""Do encoders of meaning tell syntax?  The counterpart of Table 4 of Liu et al. (2019), with encoders trained here.
+"""Do semantic encoders capture syntax?  The counterpart of Table 4 of Liu et al. (2019), with encoders trained here.
 
-The paper compares its encoder with USE, BERT and LASER, pretrained models that are not part of the data.  In their
-place stand encoders of this toolkit, trained on every third English (Chinese) sentence of the bitexts of `syntax.py`:
+The paper compares its encoder with USE, BERT and LASER, pretrained models that are not part of the data.  They are
+replaced by encoders of this toolkit, trained on every third English (Chinese) sentence of the bitexts of `syntax.py`:
 
     autoencoder     gated mean-max autoencoder, 512 components
-    bert            own BERT, preset `small`; mean of its last layer
-    sentence        a folder of sentence-transformers: the BERT of `sentence_encoders.py`, trained to tell translations
-                    of phrases apart (English alone)
+    bert            BERT trained from scratch, preset `small`; mean of its last layer
+    sentence        a folder of sentence-transformers: the BERT of `sentence_encoders.py`, trained contrastively on
+                    translations of phrases (English only)
 
-The sentences are the held-out ones of `syntax.py`, whose encoder has learnt from translations of the same text.  One
-seed.  What is in benchmarks/work/syntax-encoders/ is not trained again.
+The test sentences are the held-out ones of `syntax.py`, whose encoder is trained on translations of the same text.  One
+seed is used.  Existing models in benchmarks/work/syntax-encoders/ are not trained again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ TRAINING = {
 
 
 def text(language: str) -> Path:
-    """Sentences of a language in the bitexts, each once."""
+    """Return a file of every third distinct sentence of a language in the bitexts, written once."""
     path = FOLDER / f"text.{language}"
     if not path.is_file():
         lines: dict[str, None] = {}
@@ -75,18 +75,18 @@ def text(language: str) -> Path:
 
 
 def trained(kind: str, language: str, threads: int, precision: str) -> Path:
-    """The folder of a model; a training that was interrupted goes on."""
+    """Return the folder of a model, trained if it is missing; interrupted training is resumed."""
     folder = FOLDER / f"{kind}-{language}"
     if not (folder / "config.json").is_file():
-        going = ["--resume"] if (folder / CHECKPOINT).is_file() else []
+        resume = ["--resume"] if (folder / CHECKPOINT).is_file() else []
         options = [*TRAINING[kind], "--precision", precision, "--threads", str(threads), "--device", "cpu"]
-        command = [COMMAND, "train", kind, str(text(language)), *options, *going, "-o", str(folder)]
+        command = [COMMAND, "train", kind, str(text(language)), *options, *resume, "-o", str(folder)]
         subprocess.run(command, check=True)
     return folder
 
 
 def by_autoencoder(folder: Path) -> Callable[[list[bytes]], FloatArray]:
-    """Vectors of sentences by an autoencoder."""
+    """Return a function that encodes sentences with an autoencoder."""
     model = AutoencoderModel.load(folder)
 
     def encode(sentences: list[bytes]) -> FloatArray:
@@ -97,7 +97,7 @@ def by_autoencoder(folder: Path) -> Callable[[list[bytes]], FloatArray]:
 
 
 def by_folder(folder: str) -> Callable[[list[bytes]], FloatArray]:
-    """Vectors of sentences by a folder of transformers or sentence-transformers."""
+    """Return a function that encodes sentences with a folder of transformers or sentence-transformers."""
     encoder = find_text_encoder(folder).load()
 
     def encode(sentences: list[bytes]) -> FloatArray:
@@ -108,7 +108,7 @@ def by_folder(folder: str) -> Callable[[list[bytes]], FloatArray]:
 
 
 def quality(encode: Callable[[list[bytes]], FloatArray], language: str) -> dict[str, float]:
-    """As `syntax_quality` does for an encoder of syntax, of the same sentences."""
+    """Measure an encoder as `syntax_quality` measures a syntax encoder, on the same sentences."""
     texts, tags = test_files(language)
     lines, sequences = read_tagged_text(str(tags), str(texts))
     firsts = {line: number for number, line in reversed([*enumerate(lines)])}

@@ -1,9 +1,9 @@
-"""Value of an encoder of syntax for pruning: tables of four sizes, with and without it, one set of weights.
+"""Gain from a syntax encoder for pruning: tables of four sizes, with and without it, with one set of weights.
 
-For each language pair a phrase-based model (the reference run's, or one built and tuned here); similarities of meaning
-from a model trained on leave-one-out forced decoding.  `count+syntax*0.01` lets syntax decide among entries of equal
-counts alone; a random and a semantic criterion in its place are the controls.  Finished tables are kept as BLEU
-statistics of all test sentences in benchmarks/results/syntax_pruning/, and differences are tested by a paired
+Each language pair has a phrase-based model (the reference run's, or one built and tuned here), and semantic
+similarities from a model trained on leave-one-out forced decoding.  With `count+syntax*0.01`, syntax only decides among
+entries of equal counts; the controls have a random or a semantic criterion in its place.  BLEU statistics of all test
+sentences are stored for finished tables in benchmarks/results/syntax_pruning/, and differences are tested by a paired
 bootstrap.
 """
 
@@ -32,7 +32,7 @@ from phrasetool.watch import SILENT
 RUNS = StoredStudy("syntax_pruning")
 PAIRS = ("multi30k-de-en", "tatoeba-zh-en", "pydocs-es-en")
 SIZES = ("28%", "15%", "10%", "5%")
-# With syntax -> what it is compared with.
+# Method with syntax -> methods that it is compared with.
 AGAINST = {
     "syntax": ("random", "semantic"),
     "composition+syntax": ("composition", "composition+semantic"),
@@ -40,25 +40,25 @@ AGAINST = {
     "composition+count+semantic+syntax": ("composition+count+semantic",),
     "count+syntax*0.01": ("count", "count+random*0.01", "count+semantic*0.01"),
 }
-# Asks for all that the others do.
+# Requires the measures of all other methods.
 WIDEST = "composition+count+semantic+syntax"
 METHODS = tuple(dict.fromkeys(one for method, others in AGAINST.items() for one in (*others, method)))
 
 
 def stored_run(pair: str, method: str, size: str) -> StoredRun:
-    """The results of a table."""
+    """Return the stored run of a table."""
     return RUNS.run(f"{pair}/{method.replace('*', 'x')}-{size.rstrip('%')}")
 
 
 def decode(ini: Path, table: Path, made: Materials, run: StoredRun) -> None:
-    """Keep BLEU statistics of all test sentences."""
-    written = table.with_suffix(".ini")
-    command("moses-ini", ini, "--table", table, "-o", written)
-    keep_statistics(written, made.corpus, table, made.threads, run)
+    """Decode with a table, and store BLEU statistics of all test sentences."""
+    table_ini = table.with_suffix(".ini")
+    command("moses-ini", ini, "--table", table, "-o", table_ini)
+    keep_statistics(table_ini, made.corpus, table, made.threads, run)
 
 
 def measured(made: Materials, plain: Path) -> Measures:
-    """All that a method asks for; encoded once, not for each table."""
+    """Return the measures of all methods, so that entries are encoded only once."""
     request = PruneRequest(
         str(plain), ini=str(made.ini), method=WIDEST, model_folder=str(made.trained("brae", made.pairs())),
         more_models=(str(made.syntax),), target_size=1.0, scan=TableScan(threads=int(made.threads), force=True),
@@ -67,7 +67,7 @@ def measured(made: Materials, plain: Path) -> Measures:
 
 
 def measure(made: Materials, plain: Path) -> None:
-    """Prune and decode what is missing; tables are those that `phrasetool prune` writes."""
+    """Prune and decode missing tables, which are equal to those of `phrasetool prune`."""
     folder, pair = made.work / "pruned", made.corpus.name
     folder.mkdir(exist_ok=True)
     missing = [(method, size) for method in METHODS for size in SIZES if not stored_run(pair, method, size).exists()]
@@ -82,22 +82,22 @@ def measure(made: Materials, plain: Path) -> None:
         run = stored_run(pair, method, size)
         share, table = float(size.rstrip("%")) / 100, folder / f"{run.name.rpartition('/')[2]}.gz"
         system = PruningSystem(method, "", "size", share, "words", AFFORDABLE, seed=1)
-        stays = decisions.keep(decisions.with_keep_top(system))
-        table.write_bytes(gzip.compress(b"".join(itertools.compress(lines, stays)), 1))
+        kept = decisions.keep(decisions.with_keep_top(system))
+        table.write_bytes(gzip.compress(b"".join(itertools.compress(lines, kept)), 1))
         decode(made.ini, table, made, run)
         print(pair, method, size, flush=True)
 
 
 def _copied(plain: Path, folder: Path) -> Path:
     """Link the whole table into the folder of the pruned ones; return the link."""
-    there = folder / "full.gz"
-    if not there.exists():
-        there.symlink_to(plain.resolve())
-    return there
+    link = folder / "full.gz"
+    if not link.exists():
+        link.symlink_to(plain.resolve())
+    return link
 
 
 def figures_of(pair: str) -> dict[str, Any] | None:
-    """BLEU of the tables of a pair, and differences with and without syntax."""
+    """Return BLEU of the tables of a pair, and differences between methods with and without syntax."""
     if not stored_run(pair, "full", "100%").exists():
         return None
     test: Bootstrap | None = None
@@ -109,9 +109,9 @@ def figures_of(pair: str) -> dict[str, Any] | None:
             samples[method, size] = test(statistics)
     differences = {
         size: {
-            f"{method} - {other}": compared([samples[other, size]], [samples[method, size]])
-            for method, others in AGAINST.items() for other in others
-            if (method, size) in samples and (other, size) in samples
+            f"{method} - {baseline}": compared([samples[baseline, size]], [samples[method, size]])
+            for method, others in AGAINST.items() for baseline in others
+            if (method, size) in samples and (baseline, size) in samples
         }
         for size in SIZES
     }  # fmt: skip

@@ -1,7 +1,7 @@
-"""Texts of the benchmark of the syntactic encoder: what is held out, and bitexts without it.
+"""Texts of the benchmark of the syntax encoder: held-out sentences, and bitexts without them.
 
-Sentences with one sequence of parts of speech form a group; some groups of six and more are held out.  A pair of which
-a side is held out is in no bitext.  Spanish and Chinese meet through the English sentences that both translate.
+Sentences with the same sequence of tags form a group; some groups of at least six sentences are held out.  Bitexts
+contain no pair with a held-out side.  Spanish and Chinese are joined by the English sentences translated in both.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FOLDER = WORK / "syntax"
 TAGGER = WORK / "tagger" / "model"
 LEAST_GROUP, LEAST_WORDS = 6, 3
 WINDOWS, MOST_PHRASES = (4, 5, 6), 4000
-# Language -> a text whose groups are held out, how many of its lines, and the share of the groups.
+# Language -> a text with held-out groups, the number of lines to use, and the share of groups to hold out.
 GROUPS = {
     "en": ("tatoeba-zh-en/train.en.gz", None, 0.17),
     "zh": ("tatoeba-zh-en/train.zh.gz", None, 0.1),
@@ -43,24 +43,24 @@ BITEXTS = {
     "captions": ("de", "multi30k-de-en/train.de.gz", "en", "multi30k-de-en/train.en.gz"),
     "tanaka": ("ja", "enja-small/train.ja.gz", "en", "enja-small/train.en.gz"),
 }
-# Languages of which there are some sentences with their English alone: 1,000 of Tatoeba, and a parallel treebank.
+# Languages with few sentence pairs, with English only: 1,000 of Tatoeba, and a parallel treebank.
 FEW = {"fr": "fra", "nl": "nld", "ko": "kor", "cs": "ces", "pt": "por", "id": "ind"}
-# Sentences of that treebank that are learnt from.  Its Korean has other words than the one that is measured on; of
-# Portuguese and Indonesian the rest of it is measured on.
+# Training sentences of that treebank.  Its Korean has other words than the Korean test treebank; its remaining
+# Portuguese and Indonesian sentences are test sets.
 TREEBANK_PAIRS = {"fr": 1000, "cs": 1000, "pt": 500, "id": 500}
-# Of which there is a treebank to learn from, too: its sentences, with the tagger's parts of speech.
+# Languages with a treebank whose sentences are also trained on, with the tagger's tags.
 TREEBANKS = ("fr", "nl", "ko", "cs")
-# Of another kind than those above: its sides come from two of them.
+# A bitext whose two sides come from two of the bitexts above.
 MET = ("met", "es", "pydocs-es", "zh", "pydocs-zh")
 
 
 def lines(name: str) -> list[str]:
-    """The lines of a file of the data without escapes."""
+    """Return the unescaped lines of a data file."""
     return unescape(gzip.decompress((DATA / name).read_bytes())).decode().split("\n")[:-1]
 
 
 def held_out(language: str) -> list[tuple[str, str]]:
-    """Sentences of the held-out groups with their parts of speech; kept in a file."""
+    """Return the sentences of the held-out groups with their tags, written to a file once."""
     path = FOLDER / f"groups.{language}"
     if not path.is_file():
         name, most, share = GROUPS[language]
@@ -82,7 +82,7 @@ def held_out(language: str) -> list[tuple[str, str]]:
 
 
 def test_files(language: str) -> tuple[Path, Path]:
-    """The held-out sentences, and their parts of speech, as `evaluate-model` reads them."""
+    """Write the held-out sentences and their tags in the format of `evaluate-model`; return the paths."""
     paths = FOLDER / f"held.{language}", FOLDER / f"held.{language}.upos"
     rows = held_out(language)
     for number, path in enumerate(paths):
@@ -91,12 +91,12 @@ def test_files(language: str) -> tuple[Path, Path]:
 
 
 def all_held_out() -> set[str]:
-    """Every sentence that is held out."""
+    """Return all held-out sentences."""
     return {text for language in GROUPS for text, _ in held_out(language)}
 
 
 def pairs(name: str) -> Iterator[tuple[str, str]]:
-    """Those of a bitext."""
+    """Yield the pairs of a bitext."""
     if name != MET[0]:
         yield from zip(lines(BITEXTS[name][1]), lines(BITEXTS[name][3]), strict=True)
         return
@@ -105,7 +105,7 @@ def pairs(name: str) -> Iterator[tuple[str, str]]:
 
 
 def bitext(name: str) -> tuple[str, ...]:
-    """What `--language-bitext` takes of one without held-out sentences; made once."""
+    """Write a bitext without held-out sentences once; return its arguments of `--language-bitext`."""
     languages = (MET[1], MET[3]) if name == MET[0] else BITEXTS[name][::2]
     paths = [FOLDER / f"{name}.{language}" for language in languages]
     if not all(path.is_file() for path in paths):
@@ -122,12 +122,12 @@ def bitext(name: str) -> tuple[str, ...]:
 
 
 def bitexts(names: Sequence[str] = (*BITEXTS, MET[0])) -> list[str]:
-    """The arguments for some of them."""
+    """Return the arguments for several bitexts."""
     return [argument for name in names for argument in ("--language-bitext", *bitext(name))]
 
 
 def quarters() -> list[str]:
-    """The arguments for every fourth pair of all of them."""
+    """Write every fourth pair of all bitexts; return the arguments."""
     arguments = []
     for name in (*BITEXTS, MET[0]):
         first, source, second, target = bitext(name)
@@ -140,7 +140,7 @@ def quarters() -> list[str]:
 
 
 def few_shot_bitexts() -> list[str]:
-    """The arguments for the languages of which there are few sentences; those held out are in none."""
+    """Write the texts of languages with few sentence pairs, without held-out sentences; return the arguments."""
     held, arguments = all_held_out(), []
     for language, code in FEW.items():
         sides = ((DATA / "tatoeba-v1" / f"tatoeba.{code}-eng.{name}").read_text("utf-8") for name in (code, "eng"))
@@ -153,55 +153,58 @@ def few_shot_bitexts() -> list[str]:
             path.write_text("".join(row[number] + "\n" for row in kept), "utf-8")
         arguments += ["--language-bitext", language, str(paths[0]), "en", str(paths[1])]
         if language in TREEBANKS:
-            path, rows = FOLDER / f"few.{language}", [line(one.words).decode() for one in treebank(f"{language}-train")]
+            path, rows = (
+                FOLDER / f"few.{language}",
+                [line(sentence.words).decode() for sentence in treebank(f"{language}-train")],
+            )
             path.write_text("".join(row + "\n" for row in rows if row not in held), "utf-8")
             arguments += ["--language-text", language, str(path)]
     return arguments
 
 
 def _words_apart(text: str) -> list[str]:
-    """Lines without capitals, with signs apart from words but for those within."""
+    """Return lower-cased lines, with punctuation separated from words except within words."""
     apart = (re.sub(r"(?<!\w)([^\w\s])|([^\w\s])(?!\w)", r" \1\2 ", row) for row in text.lower().split("\n")[:-1])
     return [" ".join(row.split()) for row in apart]
 
 
 def treebank_pairs(language: str, size: int) -> list[tuple[str, str]]:
-    """The first sentences of a parallel treebank with their English, without capitals."""
-    sides = [[line(one.words).decode() for one in treebank(f"pud/{name}-pud")] for name in (language, "en")]
+    """Return the first sentences of a parallel treebank and their English translations, lower-cased."""
+    sides = [[line(sentence.words).decode() for sentence in treebank(f"pud/{name}-pud")] for name in (language, "en")]
     return list(zip(*sides, strict=True))[:size]
 
 
 def test_treebank(language: str) -> list[TaggedSentence]:
-    """Sentences of a treebank that nothing has learnt from."""
+    """Return treebank sentences that no model is trained on."""
     if language not in ("pt", "id"):
         return treebank(f"{language}-test")
     return treebank(f"pud/{language}-pud")[TREEBANK_PAIRS[language] :]
 
 
 def numbers(tags: tuple[str, ...]) -> list[int]:
-    """Of the universal parts of speech."""
+    """Return the indices of tags among the universal parts of speech."""
     return [UPOS.index(tag) for tag in tags]
 
 
 def treebank(name: str) -> list[TaggedSentence]:
-    """The sentences of one."""
+    """Read the sentences of a treebank."""
     return read_conllu(str(DATA / "ud" / f"{name}.conllu.gz"))
 
 
 def line(words: tuple[str, ...]) -> bytes:
-    """As the bitexts are written."""
+    """Return words as a line in the format of the bitexts, lower-cased."""
     return " ".join(words).lower().encode()
 
 
 @dataclass(frozen=True)
 class TreebankPhrases:
-    """Phrases of four to six words without punctuation, of groups that are drawn until there are enough.
+    """Phrases of four to six words without punctuation, from a random sample of groups.
 
     Attributes:
-        texts: different phrases.
-        tags: of each, in numbers of parts of speech.
-        sentences: number of the sentence that each is from.
-        all_groups, all_phrases: what was there to be drawn from.
+        texts: distinct phrases.
+        tags: indices of the tags of each phrase.
+        sentences: index of the sentence of each phrase.
+        all_groups, all_phrases: numbers of groups and phrases before sampling.
     """
 
     texts: list[bytes]
@@ -212,7 +215,7 @@ class TreebankPhrases:
 
 
 def treebank_phrases(sentences: Sequence[TaggedSentence]) -> TreebankPhrases:
-    """Those of some sentences."""
+    """Return phrases of treebank sentences."""
     tags_by_text: dict[bytes, tuple[tuple[str, ...], int]] = {}
     for number, sentence in enumerate(sentences):
         for size in WINDOWS:
@@ -221,11 +224,11 @@ def treebank_phrases(sentences: Sequence[TaggedSentence]) -> TreebankPhrases:
                 if "PUNCT" not in sentence.tags[part]:
                     tags_by_text.setdefault(line(sentence.words[part]), (sentence.tags[part], number))
     texts = list(tags_by_text)
-    of = group_numbers([tags_by_text[text][0] for text in texts])
-    drawn = np.random.default_rng(1).permutation(np.unique(of[of != NO_GROUP]))
-    sizes = np.cumsum([int((of == one).sum()) for one in drawn])
-    kept = np.flatnonzero(np.isin(of, drawn[: max(1, int(np.searchsorted(sizes, MOST_PHRASES, "right")))]))
+    group_of_text = group_numbers([tags_by_text[text][0] for text in texts])
+    drawn = np.random.default_rng(1).permutation(np.unique(group_of_text[group_of_text != NO_GROUP]))
+    sizes = np.cumsum([int((group_of_text == group).sum()) for group in drawn])
+    kept = np.flatnonzero(np.isin(group_of_text, drawn[: max(1, int(np.searchsorted(sizes, MOST_PHRASES, "right")))]))
     chosen = [texts[number] for number in kept.tolist()]
     tags = [numbers(tags_by_text[text][0]) for text in chosen]
     origins = np.array([tags_by_text[text][1] for text in chosen])
-    return TreebankPhrases(chosen, tags, origins, len(drawn), int((of != NO_GROUP).sum()))
+    return TreebankPhrases(chosen, tags, origins, len(drawn), int((group_of_text != NO_GROUP).sum()))

@@ -1,13 +1,12 @@
-"""A language that the encoder of syntax has never seen: before and after some sentence pairs of it.
+"""Transfer of the syntax encoder to a new language, before and after training on a few of its sentence pairs.
 
-Czech: captions with their English and German, which meet through one English, in two sizes; measured on held-out
-captions, groups by the tagger.  French, Portuguese and Indonesian: the pairs of a small parallel treebank, of the
-latter two the first half; measured on phrases of four to six words of other treebank sentences, with their own tags.
+Czech: captions with their English and German, joined by the English sentence, in two sizes; measured on held-out
+captions, grouped by the tagger.  French, Portuguese and Indonesian: the pairs of a small parallel treebank (the first
+half for the latter two); measured on phrases of four to six words of other treebank sentences, with gold tags.
 
-Needs the models of `syntax.py`, and goes on by files; shares of a language and a seed, once known, are kept in
-benchmarks/results/syntax_transfer/ and need no model any more.  A difference of two models is tested by a paired
-bootstrap over sentences; next to the accuracies is the share of draws in which it is not above zero, over
-all seeds.
+Requires the models of `syntax.py`.  Existing models are not trained again; the shares of each language and seed are
+stored in benchmarks/results/syntax_transfer/ and then need no model.  The difference between two models, as a mean over
+seeds, is tested by a paired bootstrap over sentences; p is the share of samples in which it is not above zero.
 """
 
 from __future__ import annotations
@@ -48,16 +47,21 @@ RUNS = StoredStudy("syntax_transfer")
 
 
 def czech(size: int) -> list[tuple[tuple[str, str], list[tuple[str, str]]]]:
-    """Languages and pairs: Czech with English, and with the German of the same English."""
-    kept = {text for text, _ in held_out("cs")}
+    """Return languages and pairs: Czech with English, and with the German of the same English sentence."""
+    held_out_texts = {text for text, _ in held_out("cs")}
     german = dict(zip(lines("multi30k-de-en/train.en.gz"), lines("multi30k-de-en/train.de.gz"), strict=True))
     english, texts = lines("multi30k-cs-en/train.en.gz"), lines("multi30k-cs-en/train.cs.gz")
-    rows = [(text, other) for text, other in zip(texts, english, strict=True) if text not in kept][:size]
-    return [(("cs", "en"), rows), (("cs", "de"), [(text, german[other]) for text, other in rows if other in german])]
+    rows = [
+        (text, english_text) for text, english_text in zip(texts, english, strict=True) if text not in held_out_texts
+    ][:size]
+    return [
+        (("cs", "en"), rows),
+        (("cs", "de"), [(text, german[english_text]) for text, english_text in rows if english_text in german]),
+    ]
 
 
 def tuned(language: str, size: int, seed: int) -> Path:
-    """Return the folder of a model that was trained further, from that of a seed, on this many pairs."""
+    """Return the folder of a seed's model after further training on `size` pairs."""
     start = FOLDER / f"default-{seed}"
     if not size:
         return start
@@ -79,19 +83,19 @@ def tuned(language: str, size: int, seed: int) -> Path:
 
 
 def measured_texts(language: str) -> tuple[list[bytes], Int64Array, Int64Array | None]:
-    """Texts of groups, the group of each, and for phrases the sentence of each."""
+    """Return texts of groups, the group of each, and for phrases the sentence of each."""
     if language == "cs":
         texts, tags = test_files("cs")
-        languages, sequences = read_tagged_text(str(tags), str(texts))
-        groups = group_numbers([tuple(one) for one in sequences])
+        sentences, sequences = read_tagged_text(str(tags), str(texts))
+        groups = group_numbers([tuple(sequence) for sequence in sequences])
         inside = np.flatnonzero(groups != NO_GROUP)
-        return [languages[row] for row in inside.tolist()], groups[inside], None
+        return [sentences[row] for row in inside.tolist()], groups[inside], None
     phrases = treebank_phrases(test_treebank(language))
     return phrases.texts, group_numbers([tuple(tags) for tags in phrases.tags]), phrases.sentences
 
 
 def shares(language: str, seed: int) -> dict[int, FloatArray]:
-    """Number of pairs -> of each text, which share of its nearest one and five are of its group."""
+    """Return by number of pairs, for each text, the share of its nearest one and five neighbours in its group."""
     name, sizes = f"{language}-{seed}", (0, *SIZES[language])
     texts, groups, origins = measured_texts(language)
     of_texts = hashlib.sha256(b"\n".join(texts)).hexdigest()
@@ -108,7 +112,7 @@ def shares(language: str, seed: int) -> dict[int, FloatArray]:
 
 
 def not_better(one: list[FloatArray], other: list[FloatArray]) -> float:
-    """The share of draws of texts in which the mean of the nearest over seeds is not above the other's."""
+    """Return the share of samples in which `other`'s mean share of nearest neighbours is not above that of `one`."""
     difference = np.mean([b[:, 0] - a[:, 0] for a, b in zip(one, other, strict=True)], 0)
     rng = np.random.default_rng(1)
     drawn = [difference[rng.integers(0, len(difference), len(difference))].mean() for _ in range(DRAWS)]
@@ -116,12 +120,12 @@ def not_better(one: list[FloatArray], other: list[FloatArray]) -> float:
 
 
 def rows(language: str, seeds: list[int]) -> Iterator[dict[str, Any]]:
-    """Figures for each number of pairs."""
+    """Yield the results for each number of pairs."""
     before: list[FloatArray] | None = None
     known = [shares(language, seed) for seed in seeds]
     for size in known[0]:
-        values = [one[size] for one in known]
-        mean = 100 * np.mean([one.mean(0) for one in values], 0)
+        values = [seed_figures[size] for seed_figures in known]
+        mean = 100 * np.mean([seed_figures.mean(0) for seed_figures in values], 0)
         row = {"pairs": size, "nearest_1": round(float(mean[0]), 1), "nearest_5": round(float(mean[1]), 1)}
         if before is not None:
             row["p"] = round(not_better(before, values), 4)

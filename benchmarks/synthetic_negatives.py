@@ -1,8 +1,9 @@
 """Words nearest to predictions and to synthetic negatives: section 5 of Bhat, Kumar and Tsvetkov (2020).
 
 A translator of `translators.py` (`syn-projection`, its best margin, seed 1) predicts the words of the first test set
-with the reference's words as history.  Where the nearest word of a prediction is wrong, the negative of the loss is
-compared: how often its nearest word is that of the prediction, how often the right word, and examples of the rest.
+given the preceding words of the reference.  Where the nearest word of a prediction is wrong, the results count how
+often the nearest word of the loss's synthetic negative is that of the prediction or the correct word, with examples of
+other words.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ CORPUS, EXAMPLES = "multi30k-de-en", 12
 
 
 def trained(epochs: int) -> TranslatorModel:
-    """The translator; a training that was interrupted goes on."""
+    """Return the translator, trained if it is missing; interrupted training is resumed."""
     folder = WORK / "synthetic-negatives" / str(epochs)
     if (folder / "config.json").is_file():
         return TranslatorModel.load(folder)
@@ -39,13 +40,13 @@ def trained(epochs: int) -> TranslatorModel:
 
 
 def nearest_words(model: TranslatorModel) -> np.ndarray:
-    """Of each predicted word: the right word, and those nearest to the prediction and to its negative; (T, 3)."""
+    """Return the correct word and those nearest to the prediction and its negative, shape (T, 3)."""
     vectors, loss = model.network.targets, SynProjection()
     rows = []
     for predicted, right in forced_predictions(model, CORPUS):
         unit, positive = functional.normalize(predicted, dim=1), vectors[right]
         negatives = loss.negative(unit, positive, FrozenBatch(positive, None, positive, np.random.default_rng(1)))
-        rows.append(torch.stack([right, *((one @ vectors.T).argmax(1) for one in (unit, negatives))], 1))
+        rows.append(torch.stack([right, *((directions @ vectors.T).argmax(1) for directions in (unit, negatives))], 1))
     result: np.ndarray = torch.cat(rows).numpy()
     return result
 

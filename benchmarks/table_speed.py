@@ -1,13 +1,13 @@
-"""Annotate and prune a real table of 1.1 million entries, against decompressing and compressing it with gzip.
+"""Time to annotate and prune a table of 1.1 million entries, compared with decompressing and compressing it with gzip.
 
-`zcat T | gzip -6` is what a table costs to pass through any filter of a shell pipeline; igzip to igzip -1 is the floor
-for any program that reads and writes gzip.  phrasetool compresses at level 1: `zcat T | gzip -1` is given next to it,
-with the size of the annotated table by all of them.
+`zcat T | gzip -6` is the time of passing a table through any filter of a shell pipeline; `igzip | igzip -1` is the
+lower bound for any program that reads and writes gzip.  phrasetool compresses at level 1, so `zcat T | gzip -1` is
+measured as well, and the size of the annotated table by each compressor.
 
-With one thread, a second core still reads and writes next to the one that works; with one core, it does everything.
+With one thread, reading and writing still use a second core; with one core, everything runs on it.
 
-The start-up time of a command, on a table of a hundred entries, does not depend on threads; the rest of its CPU
-time two threads can halve at best.  So long it would take if threads never waited: `least`.
+The start-up time of a command, measured on a table of a hundred entries, does not depend on threads; two threads can at
+best halve the rest of its CPU time.  `least` is the resulting time without any waiting of threads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FEW = 100
 
 
 def megabytes(annotated: str) -> dict[str, float]:
-    """How large the annotated table is, and how large gzip would make it."""
+    """Return the size of the annotated table, and its size when compressed by gzip."""
     sizes = {"annotate": os.path.getsize(annotated)}
     for level in (1, 6):
         process = subprocess.run(
@@ -38,7 +38,7 @@ def megabytes(annotated: str) -> dict[str, float]:
 
 
 def beginning(table: str) -> str:
-    """A table of the first entries."""
+    """Write a table of the first entries; return its path."""
     path = WORK / "few.gz"
     with gzip.open(table, "rb") as file, gzip.open(path, "wb") as few:
         few.writelines(islice(file, FEW))
@@ -46,7 +46,7 @@ def beginning(table: str) -> str:
 
 
 def least(whole: Sequence[str], few: Sequence[str], threads: int, rounds: int) -> dict[str, float]:
-    """Seconds that a command needs, however well its threads work: its start, and its share of the other CPU time."""
+    """Return the minimum seconds of a command: its start-up, and the other CPU time divided by the threads."""
     runs = [(usage(whole), usage(few)) for _ in range(rounds)]
     cpu, start, start_cpu = (
         statistics.median(values) for values in zip(*((a.cpu, b.wall, b.cpu) for a, b in runs), strict=True)
@@ -63,7 +63,7 @@ def main() -> None:
     compile_kernels()
     table, folder = str(reference() / "phrase-table.gz"), model()
     scores = str(WORK / "scores.parquet")
-    threads, one = ["--threads", str(options.threads), "-q"], ["--threads", "1", "-q"]
+    threads, single_thread = ["--threads", str(options.threads), "-q"], ["--threads", "1", "-q"]
     pruned, annotated = WORK / "pruned.gz", WORK / "annotated.gz"
     prune = [COMMAND, "prune", table, "--threshold", "0.7", "-o", str(pruned), *threads]
     annotate = [COMMAND, "annotate", table, "-m", folder, "-o", str(annotated)]
@@ -75,8 +75,8 @@ def main() -> None:
         "zcat | gzip -1": f"zcat {table} | gzip -1 > /dev/null",
         "igzip | igzip -1": f"{igzip} -cd {table} | {igzip} -c -1 > /dev/null",
         "annotate": [*annotate, *threads],
-        "annotate, one thread": [*annotate, *one],
-        "annotate, one core": ["taskset", "-c", core, *annotate, *one],
+        "annotate, one thread": [*annotate, *single_thread],
+        "annotate, one core": ["taskset", "-c", core, *annotate, *single_thread],
         "prune": [*prune, "-m", folder],
         "prune --scores": [*prune, "--similarities", scores],
     }
@@ -110,7 +110,7 @@ def main() -> None:
                 for fewer in ("one thread", "one core")
             },
             "least seconds": bounds,
-            "least ratio": {name: round(found["least"] / statistics.median(base), 3) for name, found in bounds.items()},
+            "least ratio": {name: round(bound["least"] / statistics.median(base), 3) for name, bound in bounds.items()},
             "megabytes of the annotated table": megabytes(str(annotated)),
             "bars": {"annotate": 0.55, "prune": 0.45, "prune --scores": 0.18, "one thread to two": 1.8},
         },

@@ -1,7 +1,8 @@
-"""The tagger: trained on treebanks of ten languages, how many words of the test sets get the right part of speech.
+"""Accuracy of the tagger on test sets, trained on treebanks of ten languages.
 
-Portuguese and Indonesian have a test set alone: 800 sentences of it are learnt from, 200 measured.  Czech learns from
-more than its own treebank, which is legal text.  Times are those of one core; of a busy machine they are too long.
+Portuguese and Indonesian have only a test set: 800 of its sentences are trained on, and 200 are used for testing.
+Czech is trained on more than its own treebank, which is legal text.  Times are for one core, and too long on a busy
+machine.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ FOLDER = WORK / "tagger"
 LANGUAGES = ("en", "de", "es", "zh", "nl", "ko", "fr", "cs")
 SPLIT = ("pt", "id")
 MORE = {"cs": ("extra/cs_cac-dev",)}
-# Accuracy of a first trial of two passes, as written and without capitals.
+# Accuracy of a first trial of two epochs, with original case and lower-cased.
 BARS = {
     "en": (93.8, 93.1), "de": (90.8, 87.7), "es": (90.6, 90.3), "zh": (88.8, 88.8), "nl": (89.5, 88.7),
     "ko": (91.3, 91.3), "fr": (95.3, 94.9), "cs": (95.6, 95.6),
@@ -29,7 +30,7 @@ TOLERANCE, GOAL = 0.3, 95.0
 
 
 def split(treebanks: Path, language: str) -> tuple[Path, Path]:
-    """The first 800 sentences, and the others."""
+    """Write the first 800 sentences and the others; return the paths."""
     sentences = gzip.decompress((treebanks / "pud" / f"{language}-pud.conllu.gz").read_bytes()).split(b"\n\n")
     paths = FOLDER / f"{language}-train.conllu", FOLDER / f"{language}-test.conllu"
     for path, part in zip(paths, (sentences[:800], sentences[800:]), strict=True):
@@ -70,7 +71,7 @@ def measured(language: str, test: str) -> dict[str, Any]:
 
 
 def tagging_speed(treebanks: Path) -> dict[str, float]:
-    """Words a CPU-second of `tag`, its start not counted, on the English text twenty times."""
+    """Return words per CPU second of `tag`, without start-up, on four copies of the English text."""
     lines = gzip.decompress((treebanks / "en-train.conllu.gz").read_bytes()).decode().split("\n")
     sentences: list[list[str]] = [[]]
     for line in lines:
@@ -108,8 +109,8 @@ def main() -> None:
     model, spent = FOLDER / "model", FOLDER / "spent.json"
     if not arguments.measure:
         command = [COMMAND, "train", "tagger", *data_arguments, *epochs, "--threads", "1", "--overwrite"]
-        used = usage([*command, "--device", "cpu", "-o", str(model), "-q"])
-        spent.write_text(json.dumps({"cpu_seconds": used.cpu, "peak_bytes": used.peak}), "utf-8")
+        process = usage([*command, "--device", "cpu", "-o", str(model), "-q"])
+        spent.write_text(json.dumps({"cpu_seconds": process.cpu, "peak_bytes": process.peak}), "utf-8")
     config = json.loads((model / "config.json").read_text("utf-8"))
     size = sum(file.stat().st_size for file in model.iterdir())
     results = {language: measured(language, test) for language, test in tests.items()}

@@ -1,9 +1,9 @@
-"""Training speed of every family on the processors and on a GPU: pairs or sentences per second.
+"""Training speed of every model family on CPU and GPU: pairs or sentences per second.
 
-Each model is trained for one pass and for a few more, with the sizes of its paper where it has a preset for them; the
-difference of the times is what the further passes took, without reading, word vectors and the start of a process.
-Without a GPU, the processors alone are measured, and `gpu` is null in the results.  `--small` shows that everything
-works; its figures mean nothing.
+Each model is trained for one epoch and for a few more, with the sizes of its paper if there is a preset for them; the
+difference between the times is that of the additional epochs, without reading, word vectors and process start-up.
+Without a GPU, only the CPU is measured, and `gpu` is null in the results.  `--small` only checks that everything works;
+its results are meaningless.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from measuring import COMMAND, DATA, WORK, compile_kernels, reference, report
 
 FOLDER = WORK / "training-devices"
 DEVICES = ("cpu", "cuda")
-# An autoencoder of the dimensions of the paper.
+# Options of an autoencoder with the dimensions of the paper.
 LARGE = ("--word-units", "300", "--hidden", "2048", "--heads", "8", "--dropout", "0.2")
 SMALL_EXAMPLES, SMALL_PASSES = 64, 1
 
@@ -35,10 +35,10 @@ class Family:
     """A model to train.
 
     Attributes:
-        arguments: of `phrasetool train`, given the number of examples.
+        arguments: function from the number of examples to arguments of `phrasetool train`.
         unit: name of the examples.
-        examples: number of examples for the processors and for a GPU, some ten seconds of work each.
-        passes: further passes.
+        examples: number of examples for the CPU and for a GPU, about ten seconds of work each.
+        passes: number of epochs after the first.
     """
 
     arguments: Callable[[int], Sequence[str]]
@@ -48,7 +48,7 @@ class Family:
 
 
 def head(path: Path, lines: int, name: str) -> str:
-    """The first lines of a text, as a file of their own."""
+    """Write the first lines of a text to a file; return its path."""
     target = FOLDER / f"{lines}-{name}"
     if not target.exists():
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
@@ -57,18 +57,18 @@ def head(path: Path, lines: int, name: str) -> str:
 
 
 def bitext(lines: int) -> tuple[str, str]:
-    """Both sides of the first pairs."""
+    """Return the files of both sides of the first pairs."""
     source, target = (head(DATA / "multi30k-de-en" / f"train.{side}.gz", lines, side) for side in ("de", "en"))
     return source, target
 
 
 def dev() -> list[str]:
-    """A small development set: to judge it takes no time of a pass."""
+    """Return the option for a development set that is too small to affect the time."""
     return ["--dev", *(head(DATA / "multi30k-de-en" / f"dev.{side}", 64, f"dev.{side}") for side in ("de", "en"))]
 
 
 def treebank(sentences: int) -> str:
-    """The first sentences of the English treebank."""
+    """Return a file with the first sentences of the English treebank."""
     target = FOLDER / f"{sentences}.conllu"
     if not target.exists():
         blocks = gzip.decompress((DATA / "ud" / "en-train.conllu.gz").read_bytes()).split(b"\n\n")
@@ -77,7 +77,7 @@ def treebank(sentences: int) -> str:
 
 
 def tagger() -> str:
-    """A tagger, made once, which gives the syntactic encoder its targets."""
+    """Return the folder of a tagger, trained once, for the targets of the syntax encoder."""
     folder = FOLDER / "tagger"
     if not (folder / "config.json").is_file():
         arguments = ("tagger", "--treebank", "en", treebank(2000), "-o", str(folder), "--epochs", "1", "-q")
@@ -86,7 +86,7 @@ def tagger() -> str:
 
 
 def phrases(*options: str) -> Callable[[int], Sequence[str]]:
-    """Phrase pairs with some options; random vectors, because word2vec is not part of a pass."""
+    """Return arguments for phrase pairs, with random vectors because word2vec is not part of an epoch."""
     fixed = ("--vectors", "random", "--held-out", "0", "--patience", "1000", *options)
     return lambda lines: ["phrases", head(reference() / "forced-pairs.gz", lines, "pairs"), *fixed]
 
@@ -128,18 +128,18 @@ FAMILIES = {
 
 
 def seconds(arguments: Sequence[str], device: str, passes: int) -> float:
-    """Seconds of a whole training."""
+    """Return the seconds of a whole training run."""
     folder = FOLDER / "model"
     shutil.rmtree(folder, ignore_errors=True)
     begin = time.perf_counter()
-    # After so little training a model may fail the comparison with chance.
+    # --force: after so little training, a model may be no better than chance.
     options = ["-o", str(folder), "--device", device, "--epochs", str(passes), "--force", "-q"]
     subprocess.run([COMMAND, "train", *arguments, *options], check=True)
     return time.perf_counter() - begin
 
 
 def measure(family: Family, device: str, small: bool) -> dict[str, Any]:
-    """Examples per second of the passes after the first."""
+    """Return the examples per second of the epochs after the first."""
     examples = SMALL_EXAMPLES if small else family.examples[DEVICES.index(device)]
     arguments = list(family.arguments(examples))
     more = SMALL_PASSES if small else family.passes

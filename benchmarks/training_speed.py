@@ -1,6 +1,6 @@
-"""Training at the paper's size: 1.12 million pairs, n = 50, 25 iterations on 2 cores, extrapolated from one iteration.
+"""Training time at the paper's size: 1.12 million pairs, n = 50, 25 iterations, extrapolated from one iteration.
 
-The pairs are all entries of the reference table, whose number is almost the paper's (1.12 million).
+The pairs are all entries of the reference table, almost as many as in the paper (1.12 million).  One thread is used.
 """
 
 from __future__ import annotations

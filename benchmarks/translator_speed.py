@@ -1,9 +1,9 @@
-"""How fast a translator learns with each loss, as the target vocabulary grows (figure 2 of Bhat, Kumar, Tsvetkov 2020).
+"""Training speed of a translator by loss and size of the target vocabulary (figure 2 of Bhat, Kumar, Tsvetkov 2020).
 
-Sentence pairs of Multi30k German-English, the preset `gru`, one thread.  Updates of all losses are timed in turn; what
-is reported is pairs a CPU-second, the median over rounds.  A vocabulary larger than the corpus has is filled with words
-that never occur: no loss knows the difference.  The most informative negative is searched for among all words, as in
-the paper.
+The preset `gru` is trained on sentence pairs of Multi30k German-English on one thread.  Updates of all losses are timed
+in turn; the results are pairs per CPU second, as medians over rounds.  Vocabularies larger than that of the corpus are
+filled up with words that never occur, which does not affect the speed.  The most informative negative is searched for
+among all words, as in the paper.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CORPUS = DATA / "multi30k-de-en"
 
 
 def corpus(size: int) -> PhrasePairs:
-    """Sentence pairs, with so many target words."""
+    """Return sentence pairs with a target vocabulary of `size` words."""
     sources, targets, source_symbols, target_symbols = read_sentence_pairs(
         str(CORPUS / "train.de.gz"), str(CORPUS / "train.en.gz")
     )
@@ -52,7 +52,7 @@ def corpus(size: int) -> PhrasePairs:
 
 
 def steps(pairs: PhrasePairs, table: FloatArray, loss: str, options: dict[str, Any]) -> Iterator[Any]:
-    """Training whose epochs are the steps that are timed."""
+    """Return a training run whose epochs are the timed steps."""
     settings = TranslatorSettings(loss=loss, loss_options=options, epochs=10_000)
     return TranslatorTrainer(pairs, None, table, settings).run()
 
@@ -67,15 +67,15 @@ def main() -> None:
         pairs = corpus(size)
         table = np.random.default_rng(1).normal(size=(size + 1, 300)).astype(np.float32)
         table /= np.linalg.norm(table, axis=1, keepdims=True)
-        runs = {loss: steps(pairs, table, loss, given) for loss, given in LOSSES.items()}
+        runs = {loss: steps(pairs, table, loss, loss_options) for loss, loss_options in LOSSES.items()}
         seconds = turns(runs, options.rounds, time.process_time)
         base = np.array(seconds["syn-projection"])
         figures[str(size)] = {
             loss: {
-                "pairs_per_cpu_second": round(PAIRS / statistics.median(found)),
-                "syn-projection is faster by": round(float(np.median(np.array(found) / base)), 3),
+                "pairs_per_cpu_second": round(PAIRS / statistics.median(values)),
+                "syn-projection is faster by": round(float(np.median(np.array(values) / base)), 3),
             }
-            for loss, found in seconds.items()
+            for loss, values in seconds.items()
         }
     report("translator_speed", {"rounds": options.rounds, "sizes": figures})
 

@@ -1,20 +1,20 @@
 """Comparison of translators that predict word vectors: tables 1 and 2 of Bhat, Kumar and Tsvetkov (2020).
 
-The preset `gru` on Multi30k German-English, several seeds a loss, the best epoch on the development set, one thread.
-Target vectors: fastText of the English side and of monolingual captions, the same for all runs.  The margin of a loss
-is the one of 0.25, 0.5, 0.75 and 1 with the most BLEU on the development set after a short training of one seed; so are
-the two regularisers of `vmf`, of nine pairs.
+The preset `gru` is trained on Multi30k German-English with several seeds per loss, on one thread; the epoch is the best
+on the development set.  Target vectors are fastText vectors of the English side and of monolingual captions, the same
+for all runs.  The margin of a loss is the one of 0.25, 0.5, 0.75 and 1 with the best BLEU on the development set after
+a short training with one seed; the two regularisers of `vmf` are chosen likewise from nine pairs.
 
-    equal epochs    every loss for as many passes
-    equal time      cross-entropy for as many passes as take the time of syn-projection
-    random          syn-projection towards random directions: what is learnt of words from vectors is lost
-    plain-margin    the margins again, of a short training towards vectors that are not centred
-    paper           preset `lstm` for twenty epochs, with the paper's targets and step size, one seed a loss
-    paper-third     the same with every third sentence pair, next to the preset `gru`, `third`; `tuned`: with the margin
-                    or the regularisers that are best in this way, not with `gru`
+    equal epochs    every loss for the same number of epochs
+    equal time      cross-entropy for the number of epochs that take the time of syn-projection
+    random          syn-projection with random target vectors, which contain no knowledge about words
+    plain-margin    the margins again, after a short training with vectors that are not centred
+    paper           preset `lstm` for twenty epochs, with the paper's targets and step size, one seed per loss
+    paper-third     the same with every third sentence pair, compared with the preset `gru` (`third`); `tuned`: with the
+                    margin or the regularisers that are best in this setting, not with `gru`
 
-`--only` runs a part; what is finished is kept in benchmarks/results/runs/, a record a run, and not done again.
-Each holds BLEU statistics a sentence, so that losses can be compared by a paired bootstrap over sentences and seeds.
+`--only` selects runs; finished runs are stored in benchmarks/results/runs/, one record each, and not repeated.  They
+contain BLEU statistics per sentence, so that losses can be compared by a paired bootstrap over sentences and seeds.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Corpus:
     """A bitext.
 
     Attributes:
-        folder: its name in the data.
+        folder: name of its folder in the data.
         source, target: its languages.
         tests: its test sets.
-        mono: monolingual texts of the target, for the vectors.
-        every: one of so many sentence pairs is learnt from.
+        mono: monolingual texts of the target language, for the vectors.
+        every: every how many sentence pairs one is used for training.
     """
 
     folder: str
@@ -88,32 +88,32 @@ LOSSES: dict[str, dict[str, Any]] = {
     "cosine": {}, "cross-entropy": {}, "cross-entropy-tied": {},
 }  # fmt: skip
 _OF_SETTINGS = ("centring", "learning_rate", "schedule", "units", "preset", "precision")
-# The size of the paper, trained as the preset `gru` is.
+# The size of the paper, trained like the preset `gru`.
 PAPER_SIZE = {"preset": "lstm", "centring": "centred", "learning_rate": 0.001, "schedule": "linear"}
 PAPER_SIZE_EPOCHS = 4
-# The paper's own targets, step size and epochs.  Products in bfloat16 take half of the time.
+# The paper's targets, step size and epochs.  Products in bfloat16 halve the time.
 PAPER = {
     "preset": "lstm", "centring": "plain", "learning_rate": 0.0005, "schedule": "constant", "precision": "bfloat16",
 }  # fmt: skip
 PAPER_EPOCHS, PAPER_SHORT = 20, 4
 PAPER_LOSSES = ("syn-projection", "vmf", "cross-entropy", "syn-difference")
-# Weights of the length and of the product with the partner; those of the predecessor are 0.02 and 0.1.
+# Weights of the length and of the product with the target vector; those of the preceding paper are 0.02 and 0.1.
 LENGTH_WEIGHTS, ALIGNMENT_WEIGHTS = (0.0, 0.02, 0.1), (0.1, 0.5, 1.0)
 PAPER_MARGINAL = ("syn-projection", "syn-difference")
-# The three pairs that are best with the preset `gru`, and that of the predecessor.
+# The three pairs that are best with the preset `gru`, and the pair of the preceding paper.
 PAPER_WEIGHTS = ((0.0, 0.5), (0.02, 0.5), (0.1, 0.5), (0.02, 0.1))
 _MARGINAL = ("syn-projection", "syn-difference", "sampled", "most-informative")
 
 
 @cache
 def texts(corpus: str) -> tuple[PhrasePairs, PhrasePairs, dict[bytes, FloatArray]]:
-    """Training pairs, development pairs, and vectors of target words."""
+    """Return training pairs, development pairs, and vectors of target words."""
     kind = CORPORA[corpus]
     folder, languages = DATA / kind.folder, (kind.source, kind.target)
     train = [str(folder / f"train.{side}.gz") for side in languages]
     sources, targets, source_symbols, target_symbols = read_sentence_pairs(*train)
-    some = np.arange(0, len(sources), kind.every)
-    sources, targets = sources.select(some), targets.select(some)
+    rows = np.arange(0, len(sources), kind.every)
+    sources, targets = sources.select(rows), targets.select(rows)
     settings = TranslatorSettings()
     vocabularies = [
         frequent_words(side, symbols.words, settings.min_count, settings.vocabulary_size)
@@ -134,33 +134,33 @@ def texts(corpus: str) -> tuple[PhrasePairs, PhrasePairs, dict[bytes, FloatArray
         in_vocabulary(dev_pairs[1], dev_pairs[3].words, vocabularies[1]),
         np.ones(len(dev_pairs[0]), np.int64), *vocabularies,
     )  # fmt: skip
-    kept = WORK / "translators" / f"{kind.folder}.npz"
-    if kept.is_file():
-        stored = np.load(kept)
+    vectors_path = WORK / "translators" / f"{kind.folder}.npz"
+    if vectors_path.is_file():
+        stored = np.load(vectors_path)
         known = dict(zip(stored["words"].tolist(), stored["vectors"], strict=True))
     else:
         lines = unescaped_sentences([train[1], *(str(folder / name) for name in kind.mono)])
         known = train_fasttext(lines, settings.dimension, 1)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(kept, words=np.array([*known], dtype="S"), vectors=np.stack([*known.values()]))
+        vectors_path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(vectors_path, words=np.array([*known], dtype="S"), vectors=np.stack([*known.values()]))
     return pairs, development, known
 
 
 def target_vectors(corpus: str, centring: str) -> FloatArray:
-    """The vectors of target words that translators predict."""
+    """Return the vectors of target words that translators predict."""
     pairs, _, known = texts(corpus)
     vocabulary = pairs.target_vocabulary
     return target_table(vocabulary, _unescaped(vocabulary.words, known), centring, "mean", 1)
 
 
 def run(name: str, corpus: str, loss: str, options: dict[str, Any], epochs: int, seed: int, sets: bool = True) -> None:
-    """Train and translate, unless it was done before."""
+    """Train and translate, unless the run is stored."""
     if RUNS.record(name) is not None:
         return
     pairs, development, _ = texts(corpus)
-    own = {key: value for key, value in options.items() if key in _OF_SETTINGS}
-    loss_options = {key: value for key, value in options.items() if key not in own}
-    settings = TranslatorSettings(loss=loss, loss_options=loss_options, epochs=epochs, seed=seed, **own)
+    general_options = {key: value for key, value in options.items() if key in _OF_SETTINGS}
+    loss_options = {key: value for key, value in options.items() if key not in general_options}
+    settings = TranslatorSettings(loss=loss, loss_options=loss_options, epochs=epochs, seed=seed, **general_options)
     table = target_vectors(corpus, settings.centring)
     folder = WORK / "translators" / name
     interrupted = (folder / CHECKPOINT).exists()
@@ -199,11 +199,11 @@ def run(name: str, corpus: str, loss: str, options: dict[str, Any], epochs: int,
 
 
 class _Times:
-    """CPU seconds of epochs, in a file, as a training may be interrupted.
+    """CPU seconds of epochs, in a file because training may be interrupted.
 
     Args:
-        path: the file, with a line an epoch.
-        continued: whether it is of the same training.
+        path: the file, with a line per epoch.
+        continued: whether an existing file belongs to the same training.
     """
 
     def __init__(self, path: Path, continued: bool) -> None:
@@ -227,21 +227,21 @@ class _Times:
 
 
 def _unescaped(words: list[bytes], known: dict[bytes, FloatArray]) -> dict[bytes, FloatArray]:
-    """Vectors by words as they are written in the corpus; those of other words stay."""
+    """Return the vectors with additional keys: words in the escaped form of the corpus."""
     from phrasetool.vocabulary import unescape
 
     return {**known, **{word: known[unescape(word)] for word in words[1:]}}
 
 
 def bleu(statistics: Any) -> float:
-    """BLEU of the statistics of sentences."""
+    """Return BLEU from statistics of sentences."""
     from phrasetool.smt.evaluation.bleu import bleu_of_sums
 
     return round(float(bleu_of_sums(statistics.astype(np.int64).sum(0)[None])[0]), 2)
 
 
 def sentences(corpus: str, test: str) -> tuple[list[list[bytes]], list[str]]:
-    """Source sentences as words, and references."""
+    """Return source sentences as words, and references."""
     kind = CORPORA[corpus]
     lines = [line.encode("utf-8", "surrogateescape").split() for line in _lines(corpus, test, kind.source)]
     return lines, _lines(corpus, test, kind.target)
@@ -252,7 +252,7 @@ def _lines(corpus: str, test: str, side: str) -> list[str]:
 
 
 def ids(corpus: str, test: str) -> tuple[PhrasePairs, list[list[bytes]], list[str]]:
-    """A test set in ids, its source sentences and its references as written."""
+    """Return a test set as word ids, its source sentences and its references."""
     pairs = texts(corpus)[0]
     sources, references = sentences(corpus, test)
     sides = []
@@ -266,7 +266,7 @@ def ids(corpus: str, test: str) -> tuple[PhrasePairs, list[list[bytes]], list[st
 
 
 def translated(model: TranslatorModel, corpus: str, test: str) -> tuple[Any, float]:
-    """BLEU statistics of greedy translations, and BLEU without words that repeat the one before."""
+    """Return BLEU statistics of greedy translations, and BLEU without immediately repeated words."""
     pairs, sources, references = ids(corpus, test)
     hypotheses = translate(model.network, pairs.sources, model.temperature)
     lines = [
@@ -279,7 +279,7 @@ def translated(model: TranslatorModel, corpus: str, test: str) -> tuple[Any, flo
 
 
 def forced_predictions(model: TranslatorModel, corpus: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Predictions of the words of the first test set with those of the reference before them, and the right words."""
+    """Yield predictions for the first test set, given the preceding reference words, and the correct words."""
     pairs, _, _ = ids(corpus, CORPORA[corpus].tests[0])
     with torch.no_grad():
         for first in range(0, len(pairs), 64):
@@ -290,12 +290,12 @@ def forced_predictions(model: TranslatorModel, corpus: str) -> Iterator[tuple[to
 
 
 def teacher_forced(model: TranslatorModel, corpus: str) -> dict[str, float]:
-    """Table 2, with the words before those of the reference; of the first test set."""
+    """Return table 2 for the first test set, given the preceding words of the reference."""
     return _table_2(torch.cat([_compared(model, *both) for both in forced_predictions(model, corpus)]))
 
 
 def free_running(model: TranslatorModel, corpus: str) -> dict[str, float]:
-    """Table 2, with the words before those of the translation: predictions next to the reference's word there."""
+    """Return table 2 given the preceding words of the translation, by the reference word at the same position."""
     network = model.network
     pairs, _, _ = ids(corpus, CORPORA[corpus].tests[0])
     rows = []
@@ -305,15 +305,15 @@ def free_running(model: TranslatorModel, corpus: str) -> dict[str, float]:
             targets = padded_targets(pairs.targets.select(batch), network.end)
             encoded = network.encode(pairs.sources.select(batch))
             state, words = network.begin(encoded, targets.shape[1]), torch.full((len(batch),), -1)
-            for wanted in targets.unbind(1):
+            for expected in targets.unbind(1):
                 predicted, _ = network.step(encoded, state, words)
                 words = (functional.normalize(predicted, dim=1) @ network.targets.T).argmax(1)
-                rows.append(_compared(model, predicted[wanted >= 0], wanted[wanted >= 0]))
+                rows.append(_compared(model, predicted[expected >= 0], expected[expected >= 0]))
     return _table_2(torch.cat(rows))
 
 
 def _compared(model: TranslatorModel, predicted: Any, wanted: Any) -> Any:
-    """Cosine with the nearest vector, with the target's, and how many are nearer than it; shape (T, 3)."""
+    """Return the scores of the nearest and of the correct word, and the number of nearer words; shape (T, 3)."""
     network = model.network
     if model.architecture.continuous:
         scores = functional.normalize(predicted, dim=1) @ network.targets.T
@@ -334,11 +334,11 @@ def _table_2(rows: Any) -> dict[str, float]:
 
 
 def margin(loss: str, runs: str = "margin") -> dict[str, float]:
-    """The margin with the most BLEU on the development set, of those that were tried.
+    """Return the margin with the best BLEU on the development set among finished runs.
 
     Args:
         loss: a loss with a margin.
-        runs: how the names of the runs begin.
+        runs: prefix of the names of the runs.
     """
     tried = {}
     for value in MARGINS:
@@ -348,10 +348,10 @@ def margin(loss: str, runs: str = "margin") -> dict[str, float]:
 
 
 def regularisers(runs: str = "regularisers") -> dict[str, float]:
-    """The regularisers of `vmf` with the most BLEU on the development set, of those that were tried.
+    """Return the regularisers of `vmf` with the best BLEU on the development set among finished runs.
 
     Args:
-        runs: how the names of the runs begin.
+        runs: prefix of the names of the runs.
     """
     tried = {}
     for length, alignment in itertools.product(LENGTH_WEIGHTS, ALIGNMENT_WEIGHTS):
@@ -364,7 +364,7 @@ def regularisers(runs: str = "regularisers") -> dict[str, float]:
 
 
 def plan() -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """All runs: a name, and the arguments of `run`."""
+    """Yield the name and the arguments of `run` for all runs."""
     for loss in _MARGINAL:
         for value in MARGINS:
             options = {**LOSSES[loss], "margin": value}
@@ -372,7 +372,7 @@ def plan() -> Iterator[tuple[str, tuple[Any, ...]]]:
     for length, alignment in itertools.product(LENGTH_WEIGHTS, ALIGNMENT_WEIGHTS):
         options = {"length_weight": length, "alignment_weight": alignment}
         yield f"regularisers-{length}-{alignment}", ("multi30k-de-en", "vmf", options, SHORT, 1, False)
-    # The longest run comes last.
+    # The slowest losses come last.
     for slow, seed in itertools.product((False, True), SEEDS):
         for loss, options in LOSSES.items():
             if slow == loss.startswith("cross-entropy"):
@@ -401,7 +401,7 @@ def plan() -> Iterator[tuple[str, tuple[Any, ...]]]:
         yield name, ("multi30k-de-en, a third", "vmf", options, PAPER_SHORT, 1, False)
     for loss in PAPER_LOSSES:
         chosen = _chosen(loss, "paper-")
-        # Otherwise it is the run below.
+        # Otherwise the run is equal to one below.
         if chosen != _chosen(loss):
             options = {**chosen, **PAPER}
             yield f"paper-third-tuned-{loss}-1", ("multi30k-de-en, a third", loss, options, PAPER_EPOCHS, 1)
@@ -411,15 +411,17 @@ def plan() -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 
 def _chosen(loss: str, prefix: str = "") -> dict[str, float]:
-    """The options of a loss that are best on the development set, of runs whose names begin with the prefix."""
+    """Return the options of a loss that are best on the development set in runs with a prefix."""
     if loss == "vmf":
         return regularisers(f"{prefix}regularisers")
     return margin(loss, f"{prefix}margin")
 
 
 def _of_equal_time(loss: str) -> int:
-    """How many passes with a loss take the time of syn-projection's, by `translator_speed.py` at the size nearest to
-    that of the corpus."""
+    """Return the number of epochs with a loss that take the time of syn-projection's.
+
+    Speeds are those of `translator_speed.py` at the vocabulary size nearest to that of the corpus.
+    """
     sizes = json.loads((ROOT / "benchmarks" / "results" / "translator_speed.json").read_text())["sizes"]
     return max(1, round(EPOCHS / sizes["6000"][loss]["syn-projection is faster by"]))
 

@@ -1,7 +1,7 @@
-"""Shared by the studies of pruning and of columns: models, systems, a decoder that translates with pruned tables.
+"""Common code of the studies of pruning and columns: models, systems, and a decoder with pruned tables.
 
-Tables are pruned in memory by the function that `phrasetool prune` uses, and translate the development set and the
-test sets with the weights of the full table.
+Tables are pruned in memory by the function that `phrasetool prune` uses, and the development and test sets are
+translated with the weights of the full table.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from phrasetool.watch import SILENT
 
 SEEDS = (1, 2, 3)
 NEEDS: frozenset[Measure[Any]] = frozenset({COUNTS, LOSSES, OCCURRENCES, SIGNIFICANCE, USES})
-# Name -> whether pairs are those of leave-one-out forced decoding, and options of `phrasetool train`.
+# Name -> whether its pairs are from leave-one-out forced decoding, and options of `phrasetool train`.
 MODELS: dict[str, tuple[bool, list[str]]] = {
     "in-batch": (True, []),
     "max-margin": (True, ["--loss", "max-margin"]),
@@ -52,24 +52,24 @@ MODELS: dict[str, tuple[bool, list[str]]] = {
     "plain pairs": (False, []),
     "mean-max": (True, ["--encoder", "mean-max"]),
 }
-# Models of other dimensions, whose similarities serve as columns only.
+# Models of other dimensions, whose similarities are only used as columns.
 DIMENSIONS: dict[str, tuple[bool, list[str]]] = {
     "n = 100": (True, ["--dimension", "100"]),
     "n = 200": (True, ["--dimension", "200"]),
 }
-# Steps of `phrasetool experiment` that are not needed: this study trains its own models.
+# Steps of `phrasetool experiment` to skip, because the studies train their own models.
 SKIPPED = ("train", "scores")
 
 
 def of_size(method: str, sizes: tuple[float, ...] = SIZES) -> Iterator[PruningSystem]:
-    """Tables of some sizes, one-word sources protected."""
+    """Yield tables of some sizes, with one-word sources protected."""
     combine = "product" if "+" in method else ""
     for size in sizes:
         yield PruningSystem(method, combine, "size", size, "words", AFFORDABLE, int(method == "random"))
 
 
 def at_thresholds(method: str, thresholds: tuple[float, ...]) -> Iterator[PruningSystem]:
-    """Tables by the rule of Zhang et al.: the ten best of every source stay."""
+    """Yield tables by the rule of Zhang et al., which keeps the ten best entries of every source."""
     for threshold in thresholds:
         yield PruningSystem(method, "", "threshold", threshold, "all", KEEP_TOP)
 
@@ -78,11 +78,11 @@ class Trial:
     """A decoder, the measures of its table, and results of translating with pruned tables.
 
     Args:
-        config: texts, table, bitext and search.  What it lacks is built.
+        config: texts, table, bitext and search; missing files are built.
         work: directory for models and finished translations.
         results: where results are stored.
         threads: number of threads.
-        needs: what is measured of the table, besides similarities.
+        needs: measures of the table in addition to similarities.
         facts: further columns of the stored rows, for studies with several trials.
     """
 
@@ -118,8 +118,8 @@ class Trial:
         plan = plan_build(self.config, self.config.dev, store.path)
         runner = CommandRunner(store, [COMMAND], self.threads, lambda message: print(f"  {message}", flush=True))
         for chains in plan.phases:
-            own = [[one for one in chain if not one.name.startswith(SKIPPED)] for chain in chains]
-            runner.make([chain for chain in own if chain])
+            needed_chains = [[step for step in chain if not step.name.startswith(SKIPPED)] for chain in chains]
+            runner.make([chain for chain in needed_chains if chain])
         return plan
 
     @cached_property
@@ -128,7 +128,7 @@ class Trial:
 
     @cached_property
     def measures(self) -> Measures:
-        """Of the table, without similarities."""
+        """The measures of the table without similarities."""
         bitext = self.config.bitext
 
         def request(scan: TableScan) -> MeasureRequest:
@@ -141,7 +141,7 @@ class Trial:
         return measure_file(self.model.table, TableScan(threads=self.threads), SILENT, request).whole()
 
     def pairs_for(self, loss: str) -> str:
-        """The file that a model is trained on."""
+        """Return the file of training pairs of a model."""
         if {**MODELS, **DIMENSIONS}[loss][0]:
             assert self.plan.forced_pairs is not None
             return self.plan.forced_pairs
@@ -156,13 +156,13 @@ class Trial:
         return str(path)
 
     def similarities(self, loss: str, seed: int) -> Measures:
-        """The measures with the similarities of a model, which is trained where there is none."""
+        """Return the measures with the similarities of a model, trained if it is missing."""
         pairs = self.pairs_for(loss)
         folder = self.work / f"{loss}-{seed}"
         scores = folder / "scores.parquet"
         if not scores.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            # Models learn from all pairs, as those of stored results did.
+            # No pairs are held out, as for the models of stored results.
             train = [COMMAND, "train", pairs, "-o", str(folder), "--seed", str(seed), "--device", "cpu", "-q"]
             train += ["--held-out", "0"]
             subprocess.run([*train, *{**MODELS, **DIMENSIONS}[loss][1]], check=True)
@@ -182,7 +182,7 @@ class Trial:
         return self.with_similarities(FileSimilarities(str(scores)))
 
     def with_similarities(self, source: SimilaritySource) -> Measures:
-        """The measures with similarities of any source."""
+        """Return the measures with similarities of any source."""
 
         def request(scan: TableScan) -> MeasureRequest:
             return MeasureRequest(similarities={SIMILARITIES: source}, scan=scan)
@@ -194,7 +194,7 @@ class Trial:
         return {**self.facts, "loss": loss, "model_seed": seed, **asdict(system)}
 
     def lacks(self, systems: Sequence[PruningSystem], loss: str, seed: int) -> bool:
-        """Whether some of the systems have no results yet."""
+        """Return whether some of the systems have no results yet."""
         return not all(self.results.has(self._row(system, loss, seed)) for system in systems)
 
     def translate(self, systems: Sequence[PruningSystem], measures: Measures, loss: str = "", seed: int = 0) -> None:
@@ -216,12 +216,12 @@ class Trial:
             self.results.add(row, self.statistics_of(record["translations"]))
 
     def statistics_of(self, translations: Mapping[str, Sequence[str]]) -> np.ndarray:
-        """The `STATISTICS` of all sentences, int16, shape (S, len(STATISTICS))."""
+        """Return the `STATISTICS` of all sentences, int16, shape (S, len(STATISTICS))."""
         parts = [sentence_statistics(translations[name], lines) for name, lines in self.texts.references.items()]
         return np.concatenate(parts)[:, STATISTICS].astype(np.int16)
 
     def full_statistics(self) -> np.ndarray:
-        """The statistics with the full table."""
+        """Return the statistics with the full table."""
         labels = {PruningSystem(): "full"}
         skipped = lambda label, reason: None  # noqa: E731
         (run,) = plan_runs(labels, self.measures, self.identity, self.model.weights, skipped)

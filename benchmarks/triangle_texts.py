@@ -1,4 +1,4 @@
-"""The texts of language pairs that `pivoting.py` joins through English: two halves, and what both corpora translate."""
+"""Texts of language pairs that `pivoting.py` joins through English: two halves, and sentences of both corpora."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ DIRECT = (1000, 2000, 5000, 10000, 14500)
 
 @dataclass(frozen=True)
 class Triangle(Corpus):
-    """A language pair without a bitext of its own.
+    """A language pair without a bitext.
 
     Attributes:
-        first, second: corpora of its languages and English.
-        work: where its texts are.
+        first, second: corpora of its source and target language with English.
+        work: folder of its texts.
     """
 
     first: str = ""
@@ -32,12 +32,12 @@ class Triangle(Corpus):
     work: Path = field(default_factory=Path)
 
     def text(self, part: str, language: str) -> str:
-        """A text of it: `first.LANGUAGE` and `second.LANGUAGE` of the halves, `dev`, `direct`, tests."""
+        """Return the path of a text; parts are `first` and `second` (the halves), `dev`, `direct` and test sets."""
         return str(self.work / f"{part}.{language}")
 
 
 def triangles(work: Path) -> dict[str, Triangle]:
-    """Name -> language pair."""
+    """Return the language pairs by name."""
     multi30k = ("test_2016_flickr", "test_2018_flickr")
     return {
         name: Triangle(name, *languages, tests, first, second, work / name)
@@ -60,7 +60,7 @@ def _read(name: str, part: str, language: str) -> list[str]:
 
 
 def texts(pair: Triangle, sample: int | None) -> None:
-    """Write the halves, what joins them, and the direct bitext; a part of each for a sample."""
+    """Write the halves, development and test sets, and the direct bitext; only a part of each for a sample."""
     pair.work.mkdir(parents=True, exist_ok=True)
     if Path(pair.text("direct", pair.target)).exists():
         return
@@ -76,12 +76,12 @@ def texts(pair: Triangle, sample: int | None) -> None:
     order = np.random.default_rng(SEED).permutation(len(shared))
     halves = [{shared[k] for k in part} for part in np.array_split(order, 2)]
     for number, (part, (_, language)) in enumerate(zip(("first", "second"), ends, strict=True)):
-        other = halves[1 - number]
-        rows = [(end, middle) for middle, end in trains[number].items() if middle not in other | held_out]
+        other_half = halves[1 - number]
+        rows = [(end, middle) for middle, end in trains[number].items() if middle not in other_half | held_out]
         rows = rows[: sample or None]
         write_lines(pair.text(part, language), [end for end, _ in rows])
         write_lines(pair.text(part, MIDDLE), [middle for _, middle in rows])
-    # The largest last: a run that was interrupted begins again.
+    # The direct bitext is written last, because its existence marks that all texts are complete.
     rows = [row for row in joined["train"] if row[1] not in held_out]
     rows = [rows[k] for k in np.random.default_rng(SEED).permutation(len(rows))[: max(DIRECT)]]
     write_lines(pair.text("direct", pair.source), [row[0] for row in rows])
@@ -89,7 +89,7 @@ def texts(pair: Triangle, sample: int | None) -> None:
 
 
 def _joined(pair: Triangle, part: str) -> list[tuple[str, str, str]]:
-    """Source, English and target of what both corpora translate; each English sentence once."""
+    """Return source, English and target of sentences translated in both corpora, each English sentence once."""
     source = dict(zip(_read(pair.first, part, MIDDLE), _read(pair.first, part, pair.source), strict=True))
     target = dict(zip(_read(pair.second, part, MIDDLE), _read(pair.second, part, pair.target), strict=True))
     return [(text, middle, target[middle]) for middle, text in source.items() if middle in target]

@@ -1,7 +1,7 @@
-"""A neural translator of a language pair that `pivoting.py` joins through English; it chooses from n-best lists.
+"""A neural translator that reranks n-best lists for a language pair that `pivoting.py` joins through English.
 
-The pair has no bitext.  One is made of the halves: the English side of each is translated into the language that it
-lacks, by a phrase-based model that was learnt from the other half.  So half of either side is real.
+The pair has no bitext.  A synthetic one is made from the halves: the English side of each is translated into the
+missing language by a phrase-based model of the other half.  Therefore half of each side is original text.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from moses_compat.corpora.texts import read_text_lines
 from phrasetool.smt.evaluation.bleu import sentence_statistics
 
 N_BEST = "100"
-# Much text is translated: fewer hypotheses do.
+# A fast search with few hypotheses, because much text is translated.
 _QUICK = ("--search", "cube", "--pop-limit", "100", "--stack", "100")
 
 
 def made_bitext(pair: Triangle, threads: str) -> tuple[str, str]:
-    """Source and target text, a sentence pair for each of both halves; half of each side is translated from English."""
+    """Return source and target text of the synthetic bitext, with a sentence pair for each pair of both halves."""
     texts: dict[str, list[str]] = {pair.source: [], pair.target: []}
     whole = [pair.text("made", language) for language in texts]
     if all(Path(path).exists() for path in whole):
         return whole[0], whole[1]
     halves = {"first": (pair.source, "second", pair.target), "second": (pair.target, "first", pair.source)}
-    for part, (real, other, lacked) in halves.items():
+    for part, (real, other_part, lacked) in halves.items():
         translated = pair.text(f"{part}-translated", lacked)
         if not Path(translated).exists():
-            bitext, dev = ([pair.text(name, language) for language in (MIDDLE, lacked)] for name in (other, "dev"))
+            bitext, dev = ([pair.text(name, language) for language in (MIDDLE, lacked)] for name in (other_part, "dev"))
             ini, _ = built(pair.work / f"{MIDDLE}-{lacked}", bitext, dev, threads)
             text = pair.text(part, MIDDLE)
             command("decode", "--moses-ini", ini, *_QUICK, text, "-o", translated, "--threads", threads)
@@ -43,7 +43,7 @@ def made_bitext(pair: Triangle, threads: str) -> tuple[str, str]:
 
 
 def _translator(pair: Triangle, threads: str) -> Path:
-    """The folder of a trained translator."""
+    """Return the folder of the translator, trained if it is missing."""
     folder = pair.work / "translator"
     if not (folder / "config.json").exists():
         bitext = made_bitext(pair, threads)
@@ -52,7 +52,7 @@ def _translator(pair: Triangle, threads: str) -> Path:
 
 
 def rerank(pair: Triangle, ini: Path, folder: Path, threads: str, run: StoredRun) -> None:
-    """Keep BLEU statistics of what a translator chooses for all test sentences from n-best lists of a tuned system."""
+    """Rerank a tuned system's n-best lists of all test sentences, and store BLEU statistics."""
     folder.mkdir(parents=True, exist_ok=True)
     sides = {"tests": (pair.text("tests", pair.source), pair.text("tests", pair.target))}
     for path, language in zip(sides["tests"], (pair.source, pair.target), strict=True):

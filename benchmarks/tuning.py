@@ -1,4 +1,4 @@
-"""Tuning from default weights with the reference table: BLEU of the development set against Moses' tuned weights."""
+"""Tuning from default weights with the reference table: BLEU on the development set, compared with Moses' weights."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def dev_bleu(ini: str, data) -> float:
-    """BLEU of the development set, plain stacks of 200."""
+    """Return BLEU on the development set, with plain stacks of 200."""
     model = MosesModel.read(ini)
     translator, text = model.load((data / "dev.de").read_bytes(), threads=2)
     translations = translator.translate_all(text.sentences, model.search, threads=2)

@@ -1,14 +1,15 @@
-"""Coverage of vocabulary maps and shortlists, at equal candidates per sentence, and speed of writing them.
+"""Coverage of vocabulary maps and shortlists at an equal number of candidates per sentence, and speed of writing them.
 
-For each language pair, a table (the reference run's, or one extracted here into the work folder), and its test sets:
+For each language pair, a table (the reference run's, or one extracted here into the work folder) and its test sets are
+used to compare
 
-    counts        as build-vmap.py of OpenNMT's WNMT 2018 papers chooses: the words of the N most frequently extracted
+    counts        as build-vmap.py of OpenNMT's WNMT 2018 papers: the words of the N most frequently extracted
                   translations of each source phrase of up to three words
-    vmap          `phrasetool export --to vmap`, by a least probability
+    vmap          `phrasetool export --to vmap`, by a minimum probability
     counts, words, and shortlist      the same for single words: the N most frequent translations, and `--to shortlist`
 
-with the same words as candidates of every sentence.  From lists of several sizes follows, between them in a straight
-line, how many reference tokens are covered at the mean number of candidates that the counts-only way has.
+with the same words as candidates of every sentence.  The coverage of reference tokens at the mean number of candidates
+of `counts` is interpolated linearly between lists of several sizes.
 
     python benchmarks/vocabulary_maps.py [PAIR ...] [--rounds 3]
 """
@@ -35,14 +36,14 @@ from phrasetool.vocabulary import unescape
 
 LONGEST = 3
 ALWAYS = 100
-# Translations of a phrase, of the counts-only way; least probabilities, of ours.
+# Translations per phrase, for `counts`; minimum probabilities, for `vmap` and `shortlist`.
 DEPTHS = (1, 2, 3, 5, 8, 12, 20)
 LEAST = (0.7, 0.55, 0.45, 0.37, 0.3, 0.2, 0.1, 0.05, 0.03, 0.015, 0.007, 0.003, 0.0015, 0.0007)
 Map = dict[str, set[str]]
 
 
 def table_of(corpus: Corpus, threads: str) -> Path:
-    """The reference run's table, or one that is extracted if it is not there."""
+    """Return the reference run's table, or one that is extracted if missing."""
     moses = DATA / corpus.name / "moses" / "phrase-table.gz"
     if moses.exists():
         return moses
@@ -57,7 +58,7 @@ def table_of(corpus: Corpus, threads: str) -> Path:
 
 
 def sentences(corpus: Corpus) -> tuple[list[list[str]], list[list[str]]]:
-    """The test sets and their references, in words as they read."""
+    """Return the test sets and their references as unescaped words."""
 
     def side(language: str) -> list[list[str]]:
         lines = (line for part in corpus.tests for line in read_text_lines(corpus.text(part, language)))
@@ -67,14 +68,14 @@ def sentences(corpus: Corpus) -> tuple[list[list[str]], list[list[str]]]:
 
 
 def runs(words: Sequence[str], longest: int = LONGEST) -> Iterable[str]:
-    """The source phrases of a sentence."""
+    """Yield the source phrases of a sentence."""
     for first, last in itertools.combinations(range(len(words) + 1), 2):
         if last - first <= longest:
             yield " ".join(words[first:last])
 
 
 def by_counts(table: Path, needed: set[str]) -> dict[str, list[set[str]]]:
-    """The words of the translations of each phrase, those of the most frequent first."""
+    """Return the words of the translations of each phrase, most frequent first."""
     entries: defaultdict[str, list[tuple[float, set[str]]]] = defaultdict(list)
     with Input(str(table)) as source:
         for block in source.whole_lines():
@@ -83,12 +84,15 @@ def by_counts(table: Path, needed: set[str]) -> dict[str, list[set[str]]]:
                 if key in needed and rest:
                     target, _, _, counts = rest.split(" ||| ")[:4]
                     entries[key].append((float(counts.split()[2]), set(target.split())))
-    # Equally frequent ones stay in the order of the table.
-    return {key: [words for _, words in sorted(found, key=lambda one: -one[0])] for key, found in entries.items()}
+    # Equally frequent translations keep the order of the table.
+    return {
+        key: [words for _, words in sorted(candidates, key=lambda candidate: -candidate[0])]
+        for key, candidates in entries.items()
+    }
 
 
 def covered(sides: tuple[list[list[str]], list[list[str]]], chosen: Map, always: Iterable[str]) -> tuple[float, float]:
-    """Mean candidates of a sentence, and the share of the reference tokens among them."""
+    """Return the mean number of candidates of a sentence, and the share of reference tokens among them."""
     fixed, sizes, hits, tokens = set(always), 0, 0, 0
     for source, target in zip(*sides, strict=True):
         candidates = fixed.union(*(chosen[key] for key in runs(source) if key in chosen))
@@ -98,7 +102,7 @@ def covered(sides: tuple[list[list[str]], list[list[str]]], chosen: Map, always:
 
 
 def vocabulary_map(table: Path, least: float, work: Path, needed: set[str]) -> tuple[Map, list[str]]:
-    """Return the candidates of the needed phrases in a vocabulary map, and those that are always candidates."""
+    """Return the candidates of the needed phrases in a vocabulary map, and the candidates of all sentences."""
     path = work / "vmap.txt"
     command(
         "export", table, "--to", "vmap", "-o", path, "--always", ALWAYS, "--min-probability", least, "--targets", 1000
@@ -112,7 +116,7 @@ def vocabulary_map(table: Path, least: float, work: Path, needed: set[str]) -> t
 
 
 def shortlist(table: Path, work: Path, needed: set[str]) -> list[tuple[str, str, float]]:
-    """Source, target and probability of a shortlist with all that is needed."""
+    """Return source, target and probability of the needed words in a shortlist."""
     path = work / "shortlist.txt"
     command("export", table, "--to", "shortlist", "-o", path, "--min-probability", LEAST[-1], "--targets", 100_000)
     fields = (line.split(" ") for line in path.read_text("utf-8").split("\n")[:-1])
@@ -120,7 +124,7 @@ def shortlist(table: Path, work: Path, needed: set[str]) -> list[tuple[str, str,
 
 
 def curves(corpus: Corpus, threads: str) -> dict[str, Any]:
-    """Candidates and coverage of lists of all sizes, and ours at the candidates of the counts-only way."""
+    """Return candidates and coverage of `counts` for all sizes, and coverage of ours with as many candidates."""
     table, sides = table_of(corpus, threads), sentences(corpus)
     work = WORK / "vocabulary_maps" / corpus.name
     work.mkdir(parents=True, exist_ok=True)
@@ -136,8 +140,8 @@ def curves(corpus: Corpus, threads: str) -> dict[str, Any]:
             if share >= least:
                 lists[-1][source].add(target)
     results: dict[str, Any] = {}
-    for kind, ours, longest in (("vmap", [chosen for chosen, _ in maps], LONGEST), ("shortlist", lists, 1)):
-        sizes, shares = zip(*(covered(sides, chosen, always) for chosen in ours), strict=True)
+    for kind, maps_by_size, longest in (("vmap", [chosen for chosen, _ in maps], LONGEST), ("shortlist", lists, 1)):
+        sizes, shares = zip(*(covered(sides, chosen, always) for chosen in maps_by_size), strict=True)
         counts = [
             covered(sides, {k: set().union(*v[:depth]) for k, v in ranked.items() if k.count(" ") < longest}, always)
             for depth in DEPTHS
@@ -152,7 +156,7 @@ def curves(corpus: Corpus, threads: str) -> dict[str, Any]:
 
 
 def rightness(corpus: Corpus, threads: str) -> dict[str, Any]:
-    """How many pairs of the lexicon are right in the first test set."""
+    """Return the number of pairs of the lexicon, and how many are correct in the first test set."""
     document = WORK / "vocabulary_maps" / corpus.name / "lexicon.json"
     texts = [corpus.text(corpus.tests[0], language) for language in (corpus.source, corpus.target)]
     command(
@@ -165,17 +169,17 @@ def rightness(corpus: Corpus, threads: str) -> dict[str, Any]:
 
 
 def speed(corpus: Corpus, threads: str, rounds: int) -> dict[str, Any]:
-    """Seconds and memory of whole processes, after one that is not counted."""
+    """Return seconds and memory of whole processes, after a warm-up run."""
     table, work = table_of(corpus, threads), WORK / "vocabulary_maps" / corpus.name
     work.mkdir(parents=True, exist_ok=True)
     lines = int(subprocess.run(f"zcat {table} | wc -l", shell=True, check=True, capture_output=True).stdout)
     results: dict[str, Any] = {"entries": lines, "threads": int(threads)}
     for kind in ("vmap", "shortlist", "lexicon", "bicleaner"):
         arguments = ["export", table, "--to", kind, "-o", work / f"{kind}.out.gz", "--threads", threads, "-q"]
-        used = [usage([COMMAND, *map(str, arguments)]) for _ in range(rounds + 1)][1:]
+        usages = [usage([COMMAND, *map(str, arguments)]) for _ in range(rounds + 1)][1:]
         results[kind] = {
-            "wall": summary([one.wall for one in used]), "cpu": summary([one.cpu for one in used]),
-            "peak": max(one.peak for one in used),
+            "wall": summary([process.wall for process in usages]), "cpu": summary([process.cpu for process in usages]),
+            "peak": max(process.peak for process in usages),
         }  # fmt: skip
     return results
 
@@ -186,7 +190,7 @@ def main() -> None:
     parser.add_argument("--threads", default="2")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    # First: a process counts the memory of the one that starts it as its own.
+    # Speed is measured first, because the peak memory of a process includes that of the process that starts it.
     timed = {options.pairs[0]: speed(PAIRS[options.pairs[0]], options.threads, options.rounds)}
     figures: dict[str, Any] = {"always": ALWAYS, "speed": timed, "pairs": {}}
     for name in options.pairs:

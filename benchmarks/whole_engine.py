@@ -1,6 +1,6 @@
-"""From a bitext to BLEU with nothing but phrasetool: align, extract, lm, tune, decode, evaluate; times and BLEU.
+"""Times and BLEU of a whole system built with phrasetool only: align, extract, lm, tune, decode, evaluate.
 
-The same data and settings as the reference Moses run, so the BLEU of the four test sets can be compared with its own.
+Data and settings are those of the reference Moses run, so BLEU on the four test sets can be compared.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def main() -> None:
     seconds: dict[str, float] = {}
 
     def step(name: str, *arguments: str | Path) -> None:
-        taken, _ = run([COMMAND, *map(str, arguments)])
-        seconds[name] = round(seconds.get(name, 0.0) + taken, 1)
+        elapsed, _ = run([COMMAND, *map(str, arguments)])
+        seconds[name] = round(seconds.get(name, 0.0) + elapsed, 1)
 
     began = time.perf_counter()
     source, target = data / "train.de.gz", data / "train.en.gz"

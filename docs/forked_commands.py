@@ -1,7 +1,8 @@
-"""Runs many short commands, each in a copy of one process that has imported what they need.
+"""Run many short commands, each in a fork of one process that has already imported the required modules.
 
-A command of `phrasetool` that is refused takes a second of imports for a hundredth of its own; a fork takes neither.
-The copy runs the console script as the shell would: in a folder, with an environment, and files for its streams.
+A `phrasetool` command that ends with an error spends a second on imports and a hundredth of that on its own work; a
+fork saves the imports.  The fork runs the console script as the shell would: in a folder, with an environment, and with
+files for its streams.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _SECONDS = 120
 
 
 def import_all() -> None:
-    """Import what commands need, for all copies of this process."""
+    """Import the modules that commands need, for all forks of this process."""
     for package in _PACKAGES:
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
-            # The module that runs the command line when it is imported.
+            # `__main__` runs the command line when it is imported.
             if not module.name.endswith(".__main__"):
                 importlib.import_module(module.name)
     for name in _OTHERS:
@@ -45,16 +46,16 @@ def import_all() -> None:
 
 
 def everywhere(function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
-    """Return the results of a function for tasks, computed in copies of this process, one per processor."""
+    """Return the results of a function for tasks, computed in forks of this process, one per processor."""
     import_all()
-    # Memory that the collector of a copy never touches stays shared.
+    # Memory that the garbage collector of a fork never touches remains shared.
     gc.freeze()
     with multiprocessing.get_context("fork").Pool(os.cpu_count()) as pool:
         return pool.map(function, tasks, chunksize=1)
 
 
 def run(command: str, folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
-    """Exit code and standard error of a shell line; a plain command of `phrasetool` takes no new process image."""
+    """Return exit code and standard error of a shell line; a plain `phrasetool` command runs in a fork."""
     words = [] if _SHELL.search(command) else shlex.split(command)
     if words[:1] != ["phrasetool"]:
         completed = subprocess.run(
@@ -79,9 +80,9 @@ def _become(words: list[str], folder: Path, environment: Mapping[str, str], outp
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for descriptor, place in ((nothing, 0), (output, 1), (errors, 2)):
-        os.dup2(descriptor, place)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for descriptor, target in ((null, 0), (output, 1), (errors, 2)):
+        os.dup2(descriptor, target)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
@@ -96,7 +97,7 @@ def _become(words: list[str], folder: Path, environment: Mapping[str, str], outp
 
 
 def _ended(child: int) -> int:
-    """The exit code of a process, as a shell gives it."""
+    """Wait for a process, and return its exit code as a shell reports it."""
     end = time.monotonic() + _SECONDS
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)

@@ -18,7 +18,7 @@ from phrasetool_cli.main import cli
 FOLDER = Path(__file__).parent / "commands"
 _NOTE = "<!-- Written by `make documents`. -->"
 WIDTH = 80
-# Where a command is explained at length.
+# Command -> the guide that explains it.
 GUIDES = {
     "train": "guides/choosing-a-model.md", "evaluate-model": "guides/choosing-a-model.md", "prune": "guides/prune.md",
     "remove-orphans": "guides/prune.md", "filter-pt": "guides/prune.md", "threshold-filter": "guides/prune.md",
@@ -33,7 +33,7 @@ GUIDES = {
 }  # fmt: skip
 
 
-# Options whose help differs between commands, and what they mean in all of them.
+# Options whose help differs between commands -> a description that is correct for all of them.
 MEANINGS = {
     "--architecture": "Network architecture.", "--batch-size": "Examples per update.",
     "--bitext": "Bitext of the table: source and target.",
@@ -78,8 +78,8 @@ MEANINGS = {
 
 
 def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
-    """All commands, and the kinds of those that are groups: name, command and context."""
-    # A command keeps the names of its help option from the first context that asks for it.
+    """Yield name, command and context of all commands; for a command group, those of its subcommands."""
+    # A command caches the names of its help option from the first context that requests them.
     with cli.make_context("phrasetool", [], resilient_parsing=True) as overview:
         for name in cli.list_commands(overview):
             command = cli.get_command(overview, name)
@@ -96,7 +96,7 @@ def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
 
 
 def options() -> dict[str, list[tuple[str, click.Option]]]:
-    """Longest name of an option -> commands that have it, with the option."""
+    """Return a mapping from the longest name of each option to the commands that have it, with the option."""
     uses: dict[str, list[tuple[str, click.Option]]] = {}
     for name, command, context in commands():
         for parameter in command.get_params(context):
@@ -106,22 +106,22 @@ def options() -> dict[str, list[tuple[str, click.Option]]]:
 
 
 def help_texts(uses: list[tuple[str, click.Option]]) -> set[str]:
-    """The help of an option in its commands, without defaults."""
+    """Return the distinct help texts of an option in its commands, without defaults."""
     return {re.sub(r"  \[default: .*", "", option.help or "", flags=re.DOTALL) for _, option in uses}
 
 
 def options_page() -> str:
-    """Return the list of all options, which fits a phone better than a table."""
-    every = len(list(commands()))
+    """Return the page with all options; a list, because it is more readable on a phone than a table."""
+    count = len(list(commands()))
     rows = []
     for name, uses in options().items():
         meaning = MEANINGS.get(name) or help_texts(uses).pop()
-        where = (
+        links = (
             "all"
-            if len(uses) > every - 3
+            if len(uses) > count - 3
             else ", ".join(f"[`{command}`](commands/{file_of(command)}#{name})" for command, _ in uses)
         )
-        rows.append(f"* `{name}`: {_prose(meaning)}<br>{where}")
+        rows.append(f"* `{name}`: {_prose(meaning)}<br>{links}")
     parts = [
         "# Options",
         "<!-- Written by `make documents`. -->",
@@ -134,7 +134,7 @@ def options_page() -> str:
 
 
 def help_of(*words: str) -> str:
-    """What `phrasetool WORDS --help` prints."""
+    """Return the output of `phrasetool WORDS --help`."""
     result = CliRunner().invoke(cli, [*words, "--help"], prog_name="phrasetool", terminal_width=WIDTH)
     if result.exit_code:
         raise SystemExit(f"phrasetool {' '.join(words)} --help failed: {result.output}")
@@ -142,17 +142,17 @@ def help_of(*words: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Return text of a help as Markdown: characters that Markdown would interpret are escaped, code stays."""
+    """Return a help text as Markdown: characters that Markdown would interpret are escaped, except in code."""
     parts = re.split(r"(`[^`]*`)", " ".join(split_words(text.replace("\n", " "))))
-    # Python-Markdown knows no escape of <.
+    # Python-Markdown does not support a backslash escape of <.
     return "".join(
-        part if place % 2 else re.sub(r"([*|$\\])", r"\\\1", part).replace("<", "&lt;")
-        for place, part in enumerate(parts)
+        part if number % 2 else re.sub(r"([*|$\\])", r"\\\1", part).replace("<", "&lt;")
+        for number, part in enumerate(parts)
     )
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Yield the paragraphs of a help as Markdown; those marked by click as lines of their own become code."""
+    """Yield the paragraphs of a help text as Markdown; paragraphs marked for click as preformatted become code."""
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text)):
         if paragraph.startswith("\b\n"):
             yield f"```text\n{textwrap.dedent(paragraph.removeprefix(chr(8) + chr(10)))}\n```"
@@ -161,7 +161,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _examples(text: str) -> Iterator[str]:
-    """Yield the examples of a help: its code, and the lines between."""
+    """Yield the examples of a help text: its code, and the blank lines between."""
     for line in inspect.cleandoc(text).replace("\b\n", "").split("\n"):
         if line.startswith(" ") or not line:
             yield fitted_examples(line.removeprefix("  "), WIDTH)
@@ -192,7 +192,7 @@ def command_page(name: str, command: click.Command, context: click.Context) -> s
     if isinstance(command, SectionedCommand):
         rows = command.sections(context)
     else:
-        parameters = (one for one in command.get_params(context) if isinstance(one, click.Option))
+        parameters = (parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option))
         records = (option.get_help_record(context) for option in parameters)
         rows = {"Options": [record for record in records if record is not None]}
     named = {_anchor(names) for records in rows.values() for names, _ in records}

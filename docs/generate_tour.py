@@ -1,8 +1,8 @@
-"""Run the cells of docs/tour.ipynb next to a `demo-output` folder, and write what they print into the notebook.
+"""Run the cells of docs/tour.ipynb next to a `demo-output` folder, and store their output in the notebook.
 
     make demo && .venv/bin/python docs/generate_tour.py
 
-The notebook is its own source: edit its cells, then run this.  A test runs the cells, too.
+To change the tour, edit the cells of the notebook, then run this script.  A test also runs the cells.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ FIGURE = "similarities.svg"
 
 
 def cells(notebook: Path = NOTEBOOK) -> list[dict[str, Any]]:
-    """Return the cells of a notebook that hold code."""
+    """Return the code cells of a notebook."""
     return [cell for cell in json.loads(notebook.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
 
 
 def run(code: list[str], folder: Path) -> list[str]:
-    """Run cells in a folder, one after another; return what each prints."""
+    """Run cells in a folder, one after another, and return the output of each."""
     printed, names = [], {"__name__": "__main__"}
     with contextlib.chdir(folder):
         for text in code:
@@ -35,7 +35,7 @@ def run(code: list[str], folder: Path) -> list[str]:
 
 
 def main() -> None:
-    """Run the notebook in the working directory and store what its cells print."""
+    """Run the notebook in the working directory and store the output of its cells."""
     notebook = json.loads(NOTEBOOK.read_text("utf-8"))
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     printed = run(["".join(cell["source"]) for cell in code], Path.cwd())

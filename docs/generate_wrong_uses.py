@@ -1,7 +1,7 @@
-"""Write docs/wrong-uses.md: what is said when the tool is used in a wrong way, run and printed as it is.
+"""Write docs/wrong-uses.md: wrong uses of the tool, with the messages that they actually print.
 
-The uses are in `tests/wrong_uses/*.txt`: a title after `#`, shell lines that prepare files after `$`, the one command
-after `>`.  Each runs in a folder of its own that holds a table, a model and texts of the demo.
+The uses are in `tests/wrong_uses/*.txt`: a title after `#`, shell lines that prepare files after `$`, and one command
+after `>`.  Each runs in a separate folder with a table, a model and texts of the demo.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import forked_commands
 from phrasetool.kernels.jit import MODE, QUIET
 from phrasetool.training.run import CHECKPOINT
 
-# No message about kernels that are compiled, once.
+# Suppresses the message about the first compilation of kernels.
 KERNELS = {MODE: QUIET}
 PAGE = Path(__file__).parent / "wrong-uses.md"
-# Models that uses look at; good for nothing else.
+# Training commands of models for the uses; the models have no other purpose.
 TRAININGS = (
     "parallel train.zh train.en --word-units 16 --units 16 --parts 1000 --epochs 2 --batch-size 32 "
     "--search-units 16 --search-epochs 1 -o parallel --force",
@@ -35,9 +35,9 @@ TRAININGS = (
     "syntax --bitext zh train.zh en train.en --tagger tagger -o syntax --epochs 1 --units 4 "
     "--decoder-units 4 --pieces 2000",
 )
-# Of them, those that take long to copy.
+# Models that take long to copy.
 LARGE = frozenset(("parallel", "tagger"))
-# A training that is ended at its first checkpoint.
+# A training run that is terminated at its first checkpoint.
 UNFINISHED = "phrasetool train pairs.txt -o part --dimension 10 --epochs 500 --vectors random --quiet --threads 1"
 USES = Path(__file__).parents[1] / "tests" / "wrong_uses"
 # File with wrong uses -> heading of its section, in the order of the page.
@@ -47,7 +47,7 @@ TOPICS = {
     "model_fit": "Models that do not fit the table",
     "augmenting": "New entries",
     "exporting": "Export for other systems",
-    "pivoting": "Tables through a middle language",
+    "pivoting": "Pivot tables",
     "dev_set": "Development sets and texts",
     "training": "Training",
     "mining": "Mining and filtering",
@@ -59,7 +59,7 @@ TOPICS = {
 
 @dataclass(frozen=True)
 class Use:
-    """A wrong use: how it is prepared and what is typed."""
+    """A wrong use: its section, title, preparation and command."""
 
     topic: str
     title: str
@@ -69,7 +69,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Answer:
-    """The lines of a command on standard error, its exit code, and the files that it wrote."""
+    """The lines that a command wrote to standard error, its exit code, and the files that it created."""
 
     lines: list[str]
     code: int
@@ -77,7 +77,7 @@ class Answer:
 
 
 def uses() -> list[Use]:
-    """All of them, in the order of the page."""
+    """Return all wrong uses, in the order of the page."""
     wrong_uses = []
     for topic in TOPICS:
         for block in re.split(r"\n\s*\n", (USES / f"{topic}.txt").read_text(encoding="utf-8").strip()):
@@ -93,14 +93,14 @@ def uses() -> list[Use]:
 
 
 def prepare(folder: Path) -> None:
-    """The files that uses work on: those of the demo, and a small model of each kind."""
+    """Create the files that uses work on: those of the demo, and a small model of each kind."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     forked_commands.import_all()
 
     def run(command: str) -> None:
-        code, said = forked_commands.run(command, folder, environment)
+        code, errors = forked_commands.run(command, folder, environment)
         if code != 0:
-            raise SystemExit(f"{command}: {said}")
+            raise SystemExit(f"{command}: {errors}")
 
     run("phrasetool demo --files demo")
     engine = folder / "demo" / "engine"
@@ -127,42 +127,44 @@ def prepare(folder: Path) -> None:
 
 
 def answer(use: Use, files: Path, folder: Path) -> Answer:
-    """Run a use in a new folder with copies of the files; of the large models, those that it names."""
+    """Run a use in a new folder with copies of the files; large models are only copied if the use names them."""
     names = set(re.findall(r"\w+", " ".join([*use.preparation, use.command])))
-    shutil.copytree(files, folder, ignore=lambda _, found: LARGE.intersection(found) - names)
+    shutil.copytree(files, folder, ignore=lambda _, entries: LARGE.intersection(entries) - names)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PHRASETOOL", "XDG"))}
     environment |= {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "100", **KERNELS}
     if use.preparation:
         script = "\n".join(["set -e", *use.preparation])
         subprocess.run(["bash", "-c", script], cwd=folder, env=environment, check=True, capture_output=True)
     before = {path.relative_to(folder) for path in folder.rglob("*")}
-    code, said = forked_commands.run(use.command, folder, environment)
-    made = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.relative_to(folder) not in before)
-    return Answer(said.splitlines(), code, made)
+    code, errors = forked_commands.run(use.command, folder, environment)
+    created = sorted(
+        str(path.relative_to(folder)) for path in folder.rglob("*") if path.relative_to(folder) not in before
+    )
+    return Answer(errors.splitlines(), code, created)
 
 
 def page(answers: dict[Use, Answer]) -> str:
-    """The whole page."""
+    """Return the page."""
     parts = [
         "# Wrong uses",
         "<!-- Written by `make documents`. -->",
         "Errors are one line on standard error, and an exit code: 1 for bad data, 2 "
-        "for bad usage. Nothing is written then, and files that were there stay as they were. The commands were run in "
+        "for bad usage. Nothing is written then, and existing files are unchanged. The commands were run in "
         "a folder with a table, a model and texts of the demo, a classifier of sentence pairs (`parallel`), a BERT "
         "trained with `train bert` (`bert`), a tagger that knows one word, an encoder of syntax, and a training that "
         "did not end (`part`); lines that prepare a file stand before the command.",
     ]
     for topic, title in TOPICS.items():
         parts.append(f"## {title}")
-        for use, given in answers.items():
+        for use, reply in answers.items():
             if use.topic == topic:
-                code = "\n".join([*use.preparation, use.command, *(f"# {line}" for line in given.lines)])
-                parts.append(f"**{use.title[0].upper()}{use.title[1:]}** (exit {given.code})\n\n```sh\n{code}\n```")
+                code = "\n".join([*use.preparation, use.command, *(f"# {line}" for line in reply.lines)])
+                parts.append(f"**{use.title[0].upper()}{use.title[1:]}** (exit {reply.code})\n\n```sh\n{code}\n```")
     return "\n\n".join(parts) + "\n"
 
 
 def answers() -> dict[Use, Answer]:
-    """Return the answer to every use."""
+    """Run every use, and return its answer."""
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder) / "files"
         files.mkdir()
@@ -177,14 +179,14 @@ def _answer(task: tuple[Use, Path, Path]) -> Answer:
 
 
 def main() -> None:
-    """Write the page, or the page and the answers for the test."""
+    """Write the page, or a JSON file with the page and the answers for the test."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write the page and the answers here instead, for the test")
     kept = parser.parse_args().json
     os.environ.update(KERNELS)
     answered = answers()
     if kept:
-        records = [{"title": use.title, **vars(given)} for use, given in answered.items()]
+        records = [{"title": use.title, **vars(reply)} for use, reply in answered.items()]
         kept.write_text(json.dumps({"page": page(answered), "answers": records}), encoding="utf-8")
     else:
         PAGE.write_text(page(answered), encoding="utf-8")

@@ -1,10 +1,10 @@
-"""MkDocs hooks: changes to pages that no plugin makes.
+"""MkDocs hooks: changes to pages for which there is no plugin.
 
-* Equations become MathML, which browsers show without a script.
-* `CONTRIBUTING.md` and `CHANGELOG.md`, which a repository has at its top, become pages.
+* Equations are converted to MathML, which browsers display without a script.
+* `CONTRIBUTING.md` and `CHANGELOG.md` at the top level of the repository become pages.
 
-A page links to these files where they stand in the repository, so that the link also works where the repository is
-read; here it is turned to where they stand in the site.
+Pages link to these two files by their paths in the repository, so that the links also work there; a hook replaces these
+paths by those in the site.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _LINK = re.compile(r"(?<=\]\()(\.\.?/[^)#\s]+)(?=[)#])")
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add what stands outside of `docs/`."""
-    for name, place in TOP_PAGES.items():
+    """Add the pages whose files are outside `docs/`."""
+    for name, path in TOP_PAGES.items():
         text = (ROOT / name).read_text("utf-8").replace("](docs/", "](")
-        files.append(File.generated(config, place, content=text))
+        files.append(File.generated(config, path, content=text))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Turn links that leave `docs/` to where their targets stand in the site."""
+    """Replace links to files outside `docs/` by links to the corresponding pages of the site."""
     folder = posixpath.dirname(page.file.src_uri)
 
     def turned(match: re.Match[str]) -> str:
@@ -44,7 +44,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """LaTeX to MathML."""
+    """Convert equations from LaTeX to MathML."""
 
     def mathml(match: re.Match[str]) -> str:
         return convert(html.unescape(match[3]), display="inline" if match[2] == "(" else "block")

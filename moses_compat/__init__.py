@@ -1,1 +1,1 @@
-"""What phrasetool knows about Moses: table text in and out, training pairs, score columns.  May import phrasetool."""
+"""Support for Moses: reading and writing tables, training pairs, score columns.  May import phrasetool."""

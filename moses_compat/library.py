@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from phrasetool.training.data import PhrasePairs
 
 StrPath = str | os.PathLike[str]
-# Fields of `PruneRequest` for which `prune` has other names, or that are only for pruning to several sizes.
-_OTHERWISE = {"ini", "corpora", "model_folder", "sweep", "sorted_table", "scan"}
+# Fields of `PruneRequest` that have other names in `prune`, or that are only for pruning to several sizes.
+_UNSUPPORTED_OPTIONS = {"ini", "corpora", "model_folder", "sweep", "sorted_table", "scan"}
 # Options of `prune` that are fields of `TableScan`.
 _SCAN_OPTIONS = ("threads", "block_bytes", "on_error", "allow_empty", "force", "max_line", "runner")
 # Columns of a table in Parquet that are needed only to write a byte-identical text table.
@@ -58,7 +58,7 @@ def read_table(path: StrPath, *, threads: int = 1) -> pd.DataFrame:
     """Read a phrase table into one data frame.
 
     Args:
-        path: a Moses phrase table in text form, gzip or not.
+        path: a Moses phrase table in text form, compressed or not.
         threads: worker threads.
 
     Returns:
@@ -160,7 +160,7 @@ def prune(
         moses_ini: moses.ini of the table, for criteria that need its weights.
         corpus: the two sides of the bitext that the table was made from.
         forced_pairs: output of leave-one-out forced decoding.
-        reordering_table, reordering_out: a reordering table to prune in step, and its output file.
+        reordering_table, reordering_out: a reordering table to prune with the phrase table, and its output file.
         dev: the two sides of a development set, for `max_bleu_loss`.
         watch: progress listener; silent by default.
         options: any other field of `PruneRequest` or `TableScan`: `method`, `combine`, `keep_top`, `protect`,
@@ -180,7 +180,7 @@ def prune(
     """
     import pandas as pd
 
-    if wrong := sorted(set(options) & _OTHERWISE):
+    if wrong := sorted(set(options) & _UNSUPPORTED_OPTIONS):
         raise TypeError(f"prune() has no option {wrong[0]!r}")
     request_fields: dict[str, Any] = {
         "ini": _text_path(moses_ini), "forced_pairs": _text_path(forced_pairs),
@@ -230,10 +230,10 @@ def annotate(
         smoothing: `kneser-ney` or `good-turing`; adds two columns of smoothed probabilities.
         scale: conversion of a similarity s to a score: `exp`, exp(s - 1); `probability`, (1 + s) / 2; `raw`; or
             `softmax`, exp(s) / sum of exp(s') over all entries of the source.
-        reading: how a translator scores an entry, `normalised` or `density`.
+        reading: scoring method of translators, `normalised` or `density`.
         moses_ini, moses_ini_out: the moses.ini of the table, and the output file for that of the annotated table.
-        weight: of each new column, in that ini.
-        encoder: an external sentence encoder; adds two columns behind those of the models.
+        weight: weight of each new column in that ini.
+        encoder: an external sentence encoder; adds two columns after those of the models.
         threads: worker threads.
         on_error: `fail`, `skip` or `keep`, for malformed lines.
         allow_empty: whether the table may be empty.
@@ -258,8 +258,8 @@ def annotate(
         raise ValueError("moses_ini and moses_ini_out must be given together")
     edit = None
     if moses_ini is not None and moses_ini_out is not None:
-        there = ini_of_table(os.fspath(table), os.fspath(moses_ini))
-        edit = IniEdit.of(there, os.fspath(table), os.fspath(output), os.fspath(moses_ini_out), weight)
+        ini = ini_of_table(os.fspath(table), os.fspath(moses_ini))
+        edit = IniEdit.of(ini, os.fspath(table), os.fspath(output), os.fspath(moses_ini_out), weight)
     request = AnnotateRequest(
         os.fspath(table), os.fspath(output), [os.fspath(model) for model in models],
         _text_path(forced_pairs), smoothing, scale, edit,
@@ -378,7 +378,7 @@ def _read(pairs: StrPath | Iterable[Pair], max_length: int, min_count: float, wa
 def _model(
     moses_ini: StrPath, table: StrPath | None, search: Mapping[str, Any] | None, printed: bool = False
 ) -> MosesModel:
-    # The decoder is imported where it is used: reading and pruning tables do not need it.
+    # The decoder is imported here, because reading and pruning tables do not need it.
     from moses_compat.engine.model import MosesModel
 
     model = MosesModel.read(os.fspath(moses_ini), _text_path(table), printed=printed)
@@ -398,7 +398,7 @@ def decode(
     """Translate sentences with a phrase-based model, as `phrasetool decode` does.
 
     Args:
-        sentences: tokenised, with words separated by spaces.
+        sentences: tokenised sentences, with words separated by spaces.
         moses_ini: the model.
         table: phrase table to use instead of the one that the ini names.
         search: search options that override the ini's; fields of `SearchOptions` such as `algorithm="cube"`.

@@ -1,15 +1,15 @@
-"""phrasetool: learn what phrases mean, then make phrase tables smaller and better.
+"""phrasetool: learn representations of phrases, and make phrase tables smaller and better.
 
     >>> import phrasetool
     >>> model = phrasetool.load_model(demo_model)
     >>> model.similarity(["经济"], ["economy"]).shape
     (1, 2)
 
-The names below are the library.  They are imported when they are first used, so `import phrasetool` takes no time and
-needs none of the heavy packages.  What knows Moses' files stands in `moses_compat` and is only named here.
+The names below are the public library.  They are imported on first use, so `import phrasetool` is fast and imports none
+of the heavy packages.  Functions that process Moses' files are in `moses_compat` and only listed here.
 
-The packages under `phrasetool` know phrases, vectors, models and rules.  They know no Moses syntax, print nothing and
-never exit the interpreter.
+The packages under `phrasetool` implement phrases, vectors, models and rules, independently of Moses syntax.  They print
+nothing and never exit the interpreter.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# Name -> `module:name`.  `__init__.pyi` says the same to tools that read types.
+# Name -> `module:name`; `__init__.pyi` has the same names for type checkers.
 _LIBRARY = {
     "PhraseModel": "phrasetool.library.models:PhraseModel",
     "Translator": "phrasetool.library.text_models:Translator",

@@ -1,7 +1,7 @@
-"""`python -m phrasetool`: the command."""
+"""Entry point of `python -m phrasetool`."""
 
 import importlib
 
 if __name__ == "__main__":
-    # By name: the package itself never imports the command line.
+    # Imported by name, because the package must not depend on the command line.
     importlib.import_module("phrasetool_cli.console").run()

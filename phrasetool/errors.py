@@ -1,4 +1,4 @@
-"""The errors a user can cause.  Everything else is a bug and keeps its traceback."""
+"""Errors that a user can cause; all other exceptions are bugs and keep their traceback."""
 
 import errno
 import re
@@ -8,11 +8,11 @@ _CUT_SHORT = re.compile(r"^\d+ requested and \d+ written")
 
 
 class PhraseToolError(Exception):
-    """Base of all errors with a message meant for users; the command line prints it as one line, exit code 1.
+    """Base class of errors with a message for users; the command line prints it as one line and exits with status 1.
 
     Args:
-        message: what is wrong.
-        remedy: the name of a way out, for the command line to put in terms of its options; none if the message says it.
+        message: description of the problem.
+        remedy: name of a solution that the command line explains in terms of its options; None if the message has it.
     """
 
     def __init__(self, message: str = "", *, remedy: str | None = None) -> None:
@@ -20,17 +20,17 @@ class PhraseToolError(Exception):
         self.remedy = remedy
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Subclasses make their message of other arguments.
+        # Constructors of subclasses take other arguments than the message.
         return _restored, (type(self), self.args, self.__dict__)
 
 
 class DataError(PhraseToolError):
-    """A file holds something it should not.
+    """A file has invalid content.
 
     Args:
-        path: the file, as the user named it.
+        path: path of the file, as given by the user.
         message: what was found and what was expected.
-        line: 1-based line number, if the fault has one.
+        line: 1-based line number, if known.
         remedy: see `PhraseToolError`.
     """
 
@@ -42,11 +42,11 @@ class DataError(PhraseToolError):
 
 
 class ModelError(PhraseToolError):
-    """A model directory is missing, damaged, of another format version, or does not fit the request."""
+    """A model directory is missing, damaged, of a different format version, or unsuitable for the request."""
 
 
 class DeviceError(PhraseToolError):
-    """A device was asked for that this machine does not have."""
+    """This machine does not have the requested device."""
 
 
 class LengthError(PhraseToolError, ValueError):
@@ -54,7 +54,7 @@ class LengthError(PhraseToolError, ValueError):
 
 
 def _restored(kind: type[PhraseToolError], args: tuple[Any, ...], state: dict[str, Any]) -> PhraseToolError:
-    """An error that was pickled."""
+    """Return an error from its pickled state."""
     error = kind.__new__(kind, *args)
     error.args = args
     error.__dict__.update(state)
@@ -62,13 +62,13 @@ def _restored(kind: type[PhraseToolError], args: tuple[Any, ...], state: dict[st
 
 
 def reason(error: OSError) -> str:
-    """Why the system refused something, in a few words."""
-    # On a full disk numpy reports the number of items to write, and the number written.
+    """Return the reason of an operating system error, in a few words."""
+    # If the disk is full, numpy only reports the number of items to write and the number written.
     if error.errno in (errno.ENOSPC, errno.EDQUOT) or _CUT_SHORT.search(str(error)):
         return "the disk is full"
     return error.strerror or first_line(error)
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of a library's error message; the name of the error if it has no message."""
+    """Return the first line of a library's error message; the class name if there is no message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,7 +1,7 @@
-"""Options that classes declare for themselves, settings of model families, and registries of such classes.
+"""Options declared by classes, settings of model families, and registries of such classes.
 
 An encoder, an objective or the settings of a model declare their options as fields of a frozen dataclass that derives
-from `Options`, each with a help text and its valid values.  The command line makes a flag of every declared option, and
+from `Options`, each with a help text and its valid values.  The command line adds a flag for every declared option, and
 `Options` checks the values, so that a new encoder, objective or model needs no change elsewhere.
 
 A registry maps names that users type to classes, which are imported on first use.
@@ -17,17 +17,17 @@ from typing import Any, ClassVar, Self
 
 # Key in the metadata of a field.
 _LIMITS = "limits"
-# Schedules of the step size.
+# Schedules of the learning rate.
 SCHEDULES = ("constant", "linear")
 
 
 @dataclass(frozen=True)
 class _Limits:
-    """The valid values of a field; a bound that is None does not limit them.
+    """Valid values of a field.
 
     Attributes:
-        ge, gt: smallest value, or the value that all others exceed.
-        le, lt: largest value, or the value that all others are below.
+        ge, gt: inclusive and exclusive lower bound; None for no bound.
+        le, lt: inclusive and exclusive upper bound; None for no bound.
         choices: the valid names; empty for numbers and free text.
     """
 
@@ -38,7 +38,7 @@ class _Limits:
     choices: tuple[str, ...] = ()
 
     def allow(self, value: Any) -> bool:
-        """Whether a value is valid."""
+        """Return whether a value is valid."""
         return (
             (self.ge is None or value >= self.ge)
             and (self.gt is None or value > self.gt)
@@ -66,7 +66,7 @@ def option(
         default: value if the option is not given; its type (int, float or str) is the option's type.
         help: one line for `--help`.
         ge, gt, le, lt: bounds of valid numbers (>=, >, <=, <); None for no bound.
-        choices: valid names of an option that is text; empty for free text.
+        choices: valid names of a text option; empty for free text.
     """
     return field(default=default, metadata={"help": help, _LIMITS: _Limits(ge, gt, le, lt, tuple(choices))})
 
@@ -75,21 +75,21 @@ def limited(
     default: Any, *, ge: float | None = None, gt: float | None = None, le: float | None = None,
     lt: float | None = None, choices: Iterable[str] = (),
 ) -> Any:  # fmt: skip
-    """Declare a dataclass field that is checked, but that is not an option; see `option` for the arguments."""
+    """Declare a dataclass field that is checked but is not an option; see `option` for the arguments."""
     return field(default=default, metadata={_LIMITS: _Limits(ge, gt, le, lt, tuple(choices))})
 
 
 def seed_option() -> Any:
-    """Declare the seed of a training, which gensim restricts to 32 bits."""
+    """Declare the random seed of a training, which gensim restricts to 32 bits."""
     return limited(1, ge=0, le=(1 << 32) - 1)
 
 
 @dataclass(frozen=True)
 class Options:
-    """Base of frozen dataclasses whose fields are declared by `option` and `limited`.
+    """Base class of frozen dataclasses whose fields are declared by `option` and `limited`.
 
     Raises:
-        ValueError: a value is of another type than its default, or not valid.
+        ValueError: a value is invalid or has a different type from its default.
     """
 
     def __post_init__(self) -> None:
@@ -103,7 +103,7 @@ class Options:
 
 
 def declared_options(cls: type) -> dict[str, Field[Any]]:
-    """The options that a class declares with `option`, by name, in order."""
+    """Return the options that a class declares with `option`, by name, in order."""
     return {f.name: f for f in fields(cls) if "help" in f.metadata}
 
 
@@ -112,11 +112,11 @@ def with_options(cls: type, name: str, values: Mapping[str, Any]) -> Any:
 
     Args:
         cls: a class derived from `Options`.
-        name: name of the class for users, for messages.
+        name: name of the class in messages.
         values: values of some of its options.
 
     Raises:
-        ValueError: a value belongs to no option (the message names the options), is of another type or not valid.
+        ValueError: an option is unknown (the message lists the options), or a value is invalid or of the wrong type.
     """
     known = declared_options(cls)
     unknown = sorted(set(values) - set(known))
@@ -127,18 +127,18 @@ def with_options(cls: type, name: str, values: Mapping[str, Any]) -> Any:
 
 
 def option_values(chosen: Any) -> dict[str, Any]:
-    """The values of all options that the class of `chosen` declares, by name."""
+    """Return the values of all options that the class of `chosen` declares, by name."""
     return {name: getattr(chosen, name) for name in declared_options(type(chosen))}
 
 
 def checked(name: str, value: Any, default: Any) -> Any:
-    """A value of the type of its default; a whole number will do for any number.
+    """Return a value converted to the type of its default; an int is accepted for a float.
 
     Raises:
-        ValueError: it is of another type, or not finite.
+        ValueError: the value has a different type or is not finite.
     """
     kind = type(default)
-    # In Python, True is a number.
+    # In Python, bool is a subclass of int.
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if type(value) is not kind or (kind is float and not math.isfinite(value)):
@@ -148,31 +148,31 @@ def checked(name: str, value: Any, default: Any) -> Any:
 
 
 def require(chosen: Any, good: bool, name: str, expected: str) -> None:
-    """Refuse what is out of range.
+    """Raise an error if a value is out of range.
 
     Args:
-        chosen: has an attribute of that name.
-        good: whether it is in range.
-        name: of the option.
-        expected: what is in range, for the message.
+        chosen: object with the value as an attribute.
+        good: whether the value is in range.
+        name: name of the attribute.
+        expected: description of valid values, for the message.
 
     Raises:
-        ValueError: it is not good.
+        ValueError: `good` is false.
     """
     if not good:
         raise ValueError(f"{name} is {getattr(chosen, name)!r}, expected {expected}")
 
 
 def registered(registry: Mapping[str, str], name: str, what: str) -> Any:
-    """The class registered under a name.
+    """Return the class registered under a name.
 
     Args:
         registry: name -> `module:class`.
-        name: what the user typed.
-        what: what the registry holds, for the message.
+        name: the name that the user gave.
+        what: kind of the registered classes, for the message.
 
     Raises:
-        ValueError: the name is not registered; the valid ones are named.
+        ValueError: the name is not registered; the message lists the valid names.
     """
     if name not in registry:
         raise ValueError(f"unknown {what} {name!r}; expected one of {', '.join(registry)}")
@@ -187,7 +187,7 @@ def imported(path: str) -> Any:
 
 @dataclass(frozen=True)
 class DeclaredSettings(Options):
-    """Base of the settings of a model family; fields are declared by `phrasetool.options.option`.
+    """Base class of the settings of a model family; fields are declared by `phrasetool.options.option`.
 
     Attributes:
         kind: name of the model family.
@@ -206,13 +206,13 @@ class DeclaredSettings(Options):
             fixed: values of other fields; None for the default.
 
         Raises:
-            ValueError: an unknown option, or a value out of range.
+            ValueError: an option is unknown, or a value is out of range.
         """
         overrides = cls.preset_overrides.get(options.get("preset", getattr(cls, "preset", None)), {})
         declared = declared_options(cls)
-        made: Self = with_options(cls, cls.kind, {**{k: v for k, v in overrides.items() if k in declared}, **options})
+        preset: Self = with_options(cls, cls.kind, {**{k: v for k, v in overrides.items() if k in declared}, **options})
         others = {name: value for name, value in overrides.items() if name not in declared}
-        return replace(made, **{**others, **{name: value for name, value in fixed.items() if value is not None}})
+        return replace(preset, **{**others, **{name: value for name, value in fixed.items() if value is not None}})
 
     def as_dict(self) -> dict[str, Any]:
         """Return the values for `config.json`."""

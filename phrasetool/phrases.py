@@ -1,7 +1,7 @@
 """Ragged arrays of phrases, and a block of phrase-table entries.
 
-A phrase is a sequence of word ids.  Many phrases are kept in two arrays: `words`, all ids one after another, and
-`offsets`, where each phrase begins, so that phrase i is `words[offsets[i]:offsets[i + 1]]`.
+A phrase is a sequence of word ids.  Many phrases are stored in two arrays, the concatenated ids `words` and the start
+positions `offsets`, so that phrase i is `words[offsets[i]:offsets[i + 1]]`.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ def prefix_sums(counts: npt.ArrayLike) -> Int64Array:
     """Return the sums of the first 0, 1, .. N counts: the offsets of a ragged array with these lengths.
 
     Args:
-        counts: N integers or truth values.
+        counts: N integers or booleans.
 
     Returns:
         int64, shape (N + 1,).
     """
     values = np.asarray(counts)
     sums = np.zeros(len(values) + 1, np.int64)
-    # An empty list is an array of floats, which cannot be added up into integers.
+    # An empty list becomes a float array, which `cumsum` cannot write to integers.
     if len(values):
         np.cumsum(values, out=sums[1:])
     return sums
 
 
 def gathered_runs(starts: Int64Array, lengths: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return how to gather runs of items, one run after another.
+    """Return the offsets and the item indices of concatenated runs of items.
 
     Args:
-        starts: int64, shape (N,), place of the first item of each run.
-        lengths: int64, shape (N,), items of each run.
+        starts: int64, shape (N,), index of the first item of each run.
+        lengths: int64, shape (N,), number of items of each run.
 
     Returns:
-        int64, shape (N + 1,), the offsets of the gathered runs; int64, the place of each gathered item.
+        int64, shape (N + 1,), the offsets of the gathered runs; int64, the index of each gathered item.
     """
     offsets = prefix_sums(lengths)
-    places: Int64Array = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-    return offsets, places
+    indices: Int64Array = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+    return offsets, indices
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,14 @@ class Phrases:
 
     @classmethod
     def from_lists(cls, phrases: Sequence[Sequence[int]]) -> Phrases:
-        """Build from a list of lists of word ids."""
+        """Return the phrases of a list of lists of word ids."""
         offsets = prefix_sums([len(phrase) for phrase in phrases])
         words = np.fromiter((word for phrase in phrases for word in phrase), np.int32, offsets[-1])
         return cls(offsets, words)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Phrases]) -> Phrases:
-        """All phrases of the parts, one part after another; there may be none."""
+        """Return all phrases of the parts, in order; `parts` may be empty."""
         lengths = np.concatenate([np.zeros(0, np.int64), *(part.lengths for part in parts)])
         return cls(prefix_sums(lengths), np.concatenate([np.zeros(0, np.int32), *(part.words for part in parts)]))
 
@@ -88,22 +88,22 @@ class Phrases:
 
     @property
     def lengths(self) -> Int64Array:
-        """Words per phrase, int64, shape (N,)."""
+        """Number of words per phrase, int64, shape (N,)."""
         return np.diff(self.offsets)
 
     def select(self, index: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> Phrases:
         """Return the phrases at `index` (integers, or a mask of shape (N,)), in that order."""
         index = np.flatnonzero(index) if index.dtype == np.bool_ else index
-        offsets, places = gathered_runs(self.offsets[:-1][index], self.lengths[index])
-        return Phrases(offsets, self.words[places])
+        offsets, indices = gathered_runs(self.offsets[:-1][index], self.lengths[index])
+        return Phrases(offsets, self.words[indices])
 
     def part(self, first: int, last: int) -> Phrases:
-        """Return the phrases first..last - 1; their words are a view."""
+        """Return the phrases in [first, last); their words are a view."""
         offsets = self.offsets[first : last + 1]
         return Phrases(offsets - offsets[0], self.words[offsets[0] : offsets[-1]])
 
     def padded(self, length: int, fill: int = 0) -> Int32Array:
-        """Return the phrases as a matrix, int32, shape (N, length), filled up with `fill`.
+        """Return the phrases as a matrix, int32, shape (N, length), padded with `fill`.
 
         Raises:
             ValueError: a phrase is longer than `length`.
@@ -118,25 +118,25 @@ class Phrases:
 
 @dataclass
 class EntryBlock:
-    """A run of consecutive phrase-table entries whose first and last source groups are whole.
+    """Consecutive phrase-table entries whose first and last source groups are complete.
 
-    An entry is one line of a table.  A line that cannot be read is an entry too, with `malformed` set: it keeps its
-    place, has no similarity and is never selected for removal by a rule.
+    An entry is a line of a table.  A malformed line is also an entry, with `malformed` set: it keeps its position, has
+    no similarity and is never removed by a rule.
 
     Attributes:
         first_entry: 0-based number of the block's first entry in its table.
         text: the bytes of the block, uint8, exactly as read.
-        line_offsets: int64, shape (N + 1,), where each entry's line begins; a line includes its line feed.
-        source_ends, target_ends: int64, shape (N,), where the first two `|||` of an entry are, -1 where missing.
+        line_offsets: int64, shape (N + 1,), the start of each entry's line; a line includes its line feed.
+        source_ends, target_ends: int64, shape (N,), positions of the first two `|||` of an entry, -1 where missing.
         score_ends: int64, shape (N,), the byte after an entry's last score.
         group_offsets: int64, shape (G + 1,), the first entry of each source group.
-        source_lengths: int64, shape (G,), words of each source, known or not.
+        source_lengths: int64, shape (G,), number of words of each source, known or unknown.
         sources: the G source phrases (without words if the block was read without a vocabulary).
         targets: the N target phrases.
         malformed: bool, shape (N,).
-        columns: float64, shape (N, C), score columns that were asked for (C may be 0).
-        fingerprints: uint32, shape (N,), a fingerprint of source and target text; empty unless asked for.
-        ascending: whether it is known that the source of each group stands behind that of the one before.
+        columns: float64, shape (N, C), the requested score columns (C may be 0).
+        fingerprints: uint32, shape (N,), a fingerprint of source and target text; empty unless requested.
+        ascending: whether the sources of the groups are known to be in ascending order.
     """
 
     first_entry: int

@@ -1,7 +1,7 @@
-"""The loop: blocks in, each worked on by any thread, results out in order.  It knows no path and no option.
+"""Parallel processing of blocks by threads, with results in the order of the blocks.
 
-The work on a block (parse, score, select, format, compress) is one function of that block alone; so a table comes
-out the same whatever the number of threads and the size of the blocks, and a cluster can run the same function.
+The work on a block (parse, score, select, format, compress) is a function of that block alone, so the resulting table
+does not depend on the number of threads or the size of the blocks, and a cluster can run the same function.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 class Runner(Protocol):
-    """`run`, or what does the same by other means."""
+    """The interface of `run` and its replacements."""
 
     def __call__(self, blocks: Iterable[Block], work: Callable[[Block], Result], threads: int) -> Iterator[Result]:
         """Yield the results of `work` in the order of the blocks, as `run` does."""
@@ -25,11 +25,11 @@ class Runner(Protocol):
 def run(blocks: Iterable[Block], work: Callable[[Block], Result], threads: int) -> Iterator[Result]:
     """Apply `work` to every block on `threads` threads and yield the results in the order of the blocks.
 
-    At most 2 * threads + 1 blocks are under way, so memory does not grow with the table.  When `blocks` or `work`
-    raises, or the caller stops early, blocks not yet begun are given up.
+    At most 2 * threads + 1 blocks are in progress, so memory does not grow with the table.  When `blocks` or `work`
+    raises, or the caller stops early, blocks that are not yet started are cancelled.
 
     Raises:
-        ValueError: fewer than one thread.
+        ValueError: `threads` is less than 1.
     """
     if threads < 1:
         raise ValueError(f"cannot run on {threads} threads")

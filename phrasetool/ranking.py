@@ -1,4 +1,4 @@
-"""True pairs against others: random bad translations, and the area under the ROC curve (AUC) that separates them."""
+"""Random bad translations, and the area under the ROC curve (AUC) between true pairs and others."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import numpy.typing as npt
 
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
 
-# An AUC below this is hardly better than chance.
+# An AUC below this is regarded as no better than chance.
 CHANCE = 0.55
-# Other targets that each target is compared with.
+# Number of random targets with which each target is compared.
 _OTHERS = 8
 
 
 def replace_words(phrases: Phrases, vocabulary: int, rng: np.random.Generator) -> Phrases:
-    """Bad translations: every word replaced by a random other word of the vocabulary (section 3.3.2).
+    """Replace every word by a random other word of the vocabulary, for bad translations (section 3.3.2).
 
-    The length stays, a replaced word never equals the original, and the unknown word (id 0) is never drawn.
+    The lengths are kept, a replaced word never equals the original, and the unknown word (id 0) is never drawn.
 
     Args:
         phrases: N phrases.
-        vocabulary: its size, at least 3.
+        vocabulary: size of the vocabulary, at least 3.
         rng: source of randomness.
     """
     if vocabulary < 3:
         raise ValueError(f"a vocabulary of {vocabulary} words has no other word to draw")
-    # Draw among the words without 0 and without the original: skip over the original where it is in the range.
+    # Draw from all words except 0 and the original: numbers from the original on are shifted by one.
     known = phrases.words > 0
     drawn = 1 + (rng.random(len(phrases.words)) * (vocabulary - 1 - known)).astype(np.int32)
     drawn += known & (drawn >= phrases.words)
@@ -37,23 +37,23 @@ def replace_words(phrases: Phrases, vocabulary: int, rng: np.random.Generator) -
 def replace_words_by_frequency(phrases: Phrases, vocabulary: int, rng: np.random.Generator) -> Phrases:
     """Replace every word by another one, drawn from the running words of all phrases.
 
-    A frequent word is drawn as often as it occurs, so that frequency does not tell bad translations from good ones.
-    The length stays, a replaced word never equals the original, and the unknown word (id 0) is never drawn.
+    Words are drawn in proportion to their counts, so that frequency does not distinguish bad translations from good
+    ones.  The lengths are kept, a replaced word never equals the original, and the unknown word (id 0) is never drawn.
 
     Args:
         phrases: N phrases.
-        vocabulary: its size, at least 3; a word is drawn from all of it where the phrases have no other word.
+        vocabulary: size of the vocabulary, at least 3; if the phrases have no other word, all of it is drawn from.
         rng: source of randomness.
     """
     words = phrases.words
     running = np.sort(words[words > 0])
-    # The occurrences of the original form a run, which the draw skips over.
+    # The occurrences of the original are adjacent, and the draw skips them.
     first, last = np.searchsorted(running, words, "left"), np.searchsorted(running, words, "right")
     others = len(running) - (last - first)
-    places = (rng.random(len(words)) * others).astype(np.int64)
-    places += np.where(places >= first, last - first, 0)
+    indices = (rng.random(len(words)) * others).astype(np.int64)
+    indices += np.where(indices >= first, last - first, 0)
     drawn = replace_words(phrases, vocabulary, rng).words
-    drawn[others > 0] = running[places[others > 0]]
+    drawn[others > 0] = running[indices[others > 0]]
     return Phrases(phrases.offsets, drawn)
 
 
@@ -64,19 +64,19 @@ def pairwise_auc(
 
     Args:
         own: similarities of N pairs, shape (N,).
-        targets: numbers of their targets, equal ones with one number; int64, shape (N,).
-        with_others: similarities of the N sources with other targets, given by their numbers, shape (N,).
-        seed: of the other targets, which are drawn from those of the pairs.
+        targets: numbers of the distinct targets of the pairs, int64, shape (N,).
+        with_others: returns the similarities of the N sources with other targets, given by their numbers, shape (N,).
+        seed: seed of the choice of other targets, which are drawn from those of the pairs.
 
     Returns:
-        From 0 to 1; None if no other target was drawn.
+        A probability; None if no other target was drawn.
     """
     rng = np.random.default_rng(seed)
     above, compared = 0.0, 0
     for _ in range(_OTHERS):
-        other = targets[rng.integers(0, len(own), len(own))]
-        differ = other != targets
-        drawn = with_others(other)
+        other_targets = targets[rng.integers(0, len(own), len(own))]
+        differ = other_targets != targets
+        drawn = with_others(other_targets)
         above += float((own[differ] > drawn[differ]).sum() + (own[differ] == drawn[differ]).sum() / 2)
         compared += int(differ.sum())
     return above / compared if compared else None

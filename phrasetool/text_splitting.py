@@ -1,4 +1,4 @@
-"""Words of a line and lines of a text, as Moses splits them.
+"""Splitting of text into lines and words, as in Moses.
 
 A word ends at a space or a tab, and a line at a line feed; a carriage return before the line feed belongs to the line
 end.  Python's own `split()`, `splitlines()` and `strip()` also split at other characters (vertical tab, form feed, 0x1C
@@ -15,9 +15,9 @@ def split_words(line: AnyStr) -> list[AnyStr]:
     """Return the words of a line.
 
     Args:
-        line: words between spaces and tabs, without its line end.
+        line: words separated by spaces and tabs, without a line end.
     """
-    # Most lines have one space between words and no tab.
+    # Fast path: most lines have single spaces between words and no tabs.
     if isinstance(line, bytes):
         words = line.strip(b" \t").split(b" ")
         if b"" in words or b"\t" in line:
@@ -30,7 +30,7 @@ def split_words(line: AnyStr) -> list[AnyStr]:
 
 
 def single_spaced(line: AnyStr) -> AnyStr:
-    """Return the words of a line with one space between them."""
+    """Return the words of a line, joined by single spaces."""
     return (b" " if isinstance(line, bytes) else " ").join(split_words(line))
 
 
@@ -50,5 +50,5 @@ def lines_with_ends(text: AnyStr) -> list[AnyStr]:
 
 
 def tabs_as_spaces(text: bytes) -> list[bytes]:
-    """Return the lines of a text without their line ends and outer blanks, and with spaces in place of tabs."""
+    """Return the lines of a text with tabs replaced by spaces, without line ends and outer spaces."""
     return [line.strip(b" ") for line in split_lines(text.replace(b"\t", b" "))]

@@ -1,4 +1,4 @@
-"""Find equal phrases, so that each distinct one is encoded once."""
+"""Deduplication of phrases, so that each distinct phrase is encoded only once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from phrasetool.phrases import Int32Array, Int64Array, Phrases
 def _number_distinct(
     offsets: Int64Array, words: Int32Array, slots: Int32Array, numbers: Int64Array, firsts: Int64Array
 ) -> int:
-    """numbers[i] = which distinct phrase i is, firsts[d] = where d occurs first; return how many there are.
+    """Set the number of each phrase and the first row of each distinct phrase; return the number of distinct phrases.
 
-    A slot holds the first occurrence.
+    A slot holds the first occurrence of its phrase.
     """
     distinct = 0
     for i in range(len(numbers)):
@@ -32,21 +32,21 @@ def _number_distinct(
 
 @exact_kernel
 def _gather(offsets: Int64Array, words: Int32Array, chosen: Int64Array, to: Int64Array, gathered: Int32Array) -> None:
-    """The phrases `chosen`, one behind the other; their offsets into `to`."""
-    place = 0
+    """Write the words of the `chosen` phrases to `gathered`, and their offsets to `to`."""
+    position = 0
     to[0] = 0
     for i in range(len(chosen)):
         for k in range(offsets[chosen[i]], offsets[chosen[i] + 1]):
-            gathered[place] = words[k]
-            place += 1
-        to[i + 1] = place
+            gathered[position] = words[k]
+            position += 1
+        to[i + 1] = position
 
 
 def distinct_phrases(phrases: Phrases) -> tuple[Int64Array, Phrases]:
-    """The distinct phrases in order of first occurrence.
+    """Return the distinct phrases in order of first occurrence.
 
     Returns:
-        Which of them each phrase is, int64, shape (N,), and they.
+        The number of each phrase's distinct phrase, int64, shape (N,), and the distinct phrases.
     """
     numbers, firsts = number_distinct(phrases)
     offsets, words = np.empty(len(firsts) + 1, np.int64), np.empty(phrases.lengths[firsts].sum(), np.int32)

@@ -1,11 +1,10 @@
-"""Words <-> ids, on bytes.
+"""Vocabularies, which map words to ids and back.
 
-Words are byte strings: tables in Latin-1 exist and are never re-encoded.  A vocabulary holds words as they read,
-not as Moses escapes them (`'s`, not `&apos;s`), so that look-up works for escaped and unescaped text alike.  Id 0 is
-the unknown word.
+Words are byte strings: tables in Latin-1 exist and are never re-encoded.  A vocabulary holds words without Moses'
+escapes (`'s`, not `&apos;s`), so that look-up works for escaped and unescaped text alike.  Id 0 is the unknown word.
 
-The look-up tables are plain arrays, so that the kernels that scan tables can turn text into ids without touching a
-Python object.
+The look-up tables are plain arrays, so that the kernels that scan tables can convert text to ids without Python
+objects.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from phrasetool.phrases import ByteArray, Int32Array, Int64Array
 from phrasetool.text_splitting import split_words
 
 UNKNOWN = 0
-# What `look_up_next` returns for a token that is not a word.
+# Id that `look_up_next` returns for a token that is not a word.
 LABEL = -1
 UNKNOWN_WORD = b"<unk>"
 
-# Moses' escapes (scripts/tokenizer/deescape-special-chars.perl), the legacy ones included.
+# Moses' escapes (scripts/tokenizer/deescape-special-chars.perl), including the legacy ones.
 _ESCAPES = [
     (b"&amp;", b"&"),
     (b"&#124;", b"|"),
@@ -42,7 +41,7 @@ _ESCAPES = [
     (b"&bra;", b"["),
     (b"&ket;", b"]"),
 ]
-# Escapes that are written today; the ampersand comes first, since all others have one.
+# Escapes in current use; the ampersand comes first because all others contain one.
 _WRITTEN = _ESCAPES[:8]
 _ESCAPE_TEXT = np.frombuffer(b"".join(e for e, _ in _ESCAPES), np.uint8)
 _ESCAPE_OFFSETS = np.cumsum([0] + [len(e) for e, _ in _ESCAPES])
@@ -54,7 +53,7 @@ _CLOSE = np.uint8(ord("]"))
 
 @borrowing_kernel
 def unescape_into(text: ByteArray, start: int, end: int, buffer: ByteArray) -> int:
-    """Copy text[start:end] to `buffer` with Moses' escapes undone; return the length (never more than end - start)."""
+    """Copy text[start:end] to `buffer` without Moses' escapes; return the length, which is at most end - start."""
     length = 0
     i = start
     while i < end:
@@ -76,7 +75,7 @@ def unescape_into(text: ByteArray, start: int, end: int, buffer: ByteArray) -> i
 
 @exact_kernel
 def _fill(words: ByteArray, offsets: Int64Array, slots: Int32Array) -> int:
-    """Enter every word; return the first one that was there already, or -1."""
+    """Enter all words; return the first duplicate word, or -1."""
     for word in range(len(offsets) - 1):
         start, end = offsets[word], offsets[word + 1]
         slot = find_bytes(words, start, end, words, offsets, slots)
@@ -88,7 +87,7 @@ def _fill(words: ByteArray, offsets: Int64Array, slots: Int32Array) -> int:
 
 @borrowing_kernel
 def is_label(text: ByteArray, start: int, end: int) -> bool:
-    """A bracketed token, `[X]` or `[X][Y]`: a non-terminal or left-hand side, not a word (Moses reads it so)."""
+    """Return whether a token is a non-terminal or left-hand side, `[X]` or `[X][Y]`, as in Moses."""
     return end - start > 2 and text[start] == _OPEN and text[end - 1] == _CLOSE
 
 
@@ -107,8 +106,8 @@ def look_up_next(
     """Read the token that begins at `start` and ends at a space, a tab or `limit`.
 
     Returns:
-        Its id and its end.  The id is that of the token with escapes undone, else of its first factor, else unknown;
-        or LABEL for a non-terminal or left-hand side in brackets.
+        The id and the end of the token.  The id is that of the unescaped token, else of its first factor, else unknown;
+        for a non-terminal or left-hand side in brackets, it is LABEL.
     """
     h = FNV_BASIS
     pipe = start
@@ -140,10 +139,10 @@ class Vocabulary:
 
     Args:
         words: distinct byte strings, unescaped; the first must be `<unk>`.
-        counts: how often each was seen in training; zeros by default.
+        counts: training count of each word; None for zeros.
 
     Raises:
-        ValueError: a word occurs twice, is empty, or the first is not `<unk>`.
+        ValueError: a word occurs twice or is empty, the first is not `<unk>`, or the number of counts is wrong.
     """
 
     def __init__(self, words: Sequence[bytes], counts: Iterable[int] | None = None) -> None:
@@ -168,30 +167,30 @@ class Vocabulary:
 
     @property
     def tables(self) -> tuple[ByteArray, Int64Array, Int32Array]:
-        """The arrays `look_up_next` needs: text of all words, offsets, hash slots."""
+        """Arrays for `look_up_next`: text of all words, offsets, hash slots."""
         return self._text, self._offsets, self._slots
 
     def id(self, token: bytes) -> int:
-        """The id of a token, escapes undone; 0 if unknown."""
+        """Return the id of a token, which may have escapes; 0 if unknown."""
         text = np.frombuffer(token, np.uint8)
         return max(int(look_up_next(text, 0, len(text), *self.tables, np.empty(len(text) + 1, np.uint8))[0]), UNKNOWN)
 
     def ids(self, text: bytes) -> list[int]:
-        """The ids of the words of a phrase, which stand between spaces and tabs."""
+        """Return the ids of the words of a phrase, separated by spaces and tabs."""
         return [self.id(token) for token in split_words(text)]
 
     def phrase(self, ids: npt.NDArray[np.integer] | Sequence[int]) -> bytes:
-        """The words of a phrase, joined by spaces."""
+        """Return the words of a phrase, joined by spaces."""
         return b" ".join(self.words[i] for i in ids)
 
     def save(self, path: Path) -> None:
-        """Write one `word<TAB>count` per line, in id order."""
+        """Write a line `word<TAB>count` per word, in the order of the ids."""
         lines = (b"%s\t%d\n" % pair for pair in zip(self.words, self.counts.tolist(), strict=True))
         path.write_bytes(b"".join(lines))
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
-        """Read what `save` wrote.
+        """Read a file written by `save`.
 
         Raises:
             ModelError: the file is missing or is not a vocabulary.
@@ -221,17 +220,17 @@ def unescape(text: bytes) -> bytes:
 
 
 def escape(text: bytes) -> bytes:
-    """Write the words of a text as Moses' tokenizer does (escape-special-chars.perl)."""
+    """Escape a text like Moses' tokenizer (escape-special-chars.perl)."""
     for written, plain in _WRITTEN:
         text = text.replace(plain, written)
     return text
 
 
 def has_escapes(text: bytes) -> bool:
-    """Whether there is one of Moses' escapes in a text."""
+    """Return whether a text has any of Moses' escapes."""
     return b"&" in text and any(written in text for written, _ in _ESCAPES)
 
 
 def lacks_escapes(text: bytes) -> bool:
-    """Whether there is a byte in a text that Moses' tokenizer would have escaped."""
+    """Return whether a text has a byte, other than `&`, that Moses' tokenizer would have escaped."""
     return any(plain in text for _, plain in _WRITTEN[1:])

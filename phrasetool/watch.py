@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 
 from phrasetool.errors import PhraseToolError
 
-# Called with the bytes of a file consumed and the entries done so far.
+# Called with the number of bytes of a file read, and of entries processed, so far.
 FileProgress = Callable[[int, int], None]
-# Called with how many more things are done.
+# Called with the number of items processed since the last call.
 ItemTick = Callable[[int], None]
-# Called with what is being read, the bytes of its file consumed and the entries seen.
+# Called with the label of a file, and the number of bytes and of entries read from it so far.
 ReadingProgress = Callable[[str, int, int], None]
 
 
 class Watch:
-    """Default listener; ignores all events.  The command line shows bars and lines instead; see `phrasetool_cli`."""
+    """Default listener, which ignores all events; `phrasetool_cli` has a listener that shows progress."""
 
     def say(self, message: str) -> None:
         """Report an event of interest."""
@@ -29,8 +29,8 @@ class Watch:
         """Report progress through a file.
 
         Args:
-            label: what is being done.
-            size: bytes of the file, 0 if unknown.
+            label: name of the operation.
+            size: size of the file in bytes, 0 if unknown.
         """
         yield lambda position, entries: None
 
@@ -39,9 +39,9 @@ class Watch:
         """Report progress through a known number of items.
 
         Args:
-            label: what is being done.
-            total: how many there are.
-            unit: what they are, in the singular.
+            label: name of the operation.
+            total: number of items.
+            unit: noun for an item, in the singular.
             finished: number of items that an interrupted run completed.
         """
         yield lambda count: None
@@ -51,7 +51,7 @@ class Watch:
         """Report progress through files that are read one after another.
 
         Args:
-            paths: label -> file.
+            paths: label of each file -> path.
         """
         yield lambda label, position, entries: None
 
@@ -60,7 +60,7 @@ SILENT = Watch()
 
 
 def raise_or_warn(error: PhraseToolError, force: bool, warn: Callable[[str], None]) -> None:
-    """Raise the error of a failed sanity check, or only warn of it.
+    """Raise the error of a failed sanity check, or only warn.
 
     Args:
         error: error of the check.

@@ -1,4 +1,4 @@
-"""Tests.  They run kernels as users do: from a library whose sources are those here, or compiled by numba."""
+"""Tests.  As for users, kernels come from a library of the same sources, or numba compiles them."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The command line, run in this process or in one of its own; and tables on disk."""
+"""Run the command line in this process or in a subprocess; read and write tables on disk."""
 
 import contextlib
 import gzip
@@ -25,14 +25,14 @@ class Outcome:
         assert len(lines) == 1, self.err
         assert lines[0].startswith("phrasetool: "), self.err
         assert "Traceback" not in self.err
-        # Information ends well, errors do not.
+        # Informational messages come with exit code 0 (or 130, interrupted), errors with another code.
         label = "phrasetool: error: "
         assert lines[0].startswith(label) == (self.code not in (0, 130)), self.err
         return lines[0].replace(label, "phrasetool: ", 1)
 
 
 def whole_commands(text):
-    """The lines of a text without the white space around them; a command that goes on in the next lines is one."""
+    """Return the stripped lines of a text; a command continued with backslashes counts as one line."""
     return [line.strip() for line in re.sub(r" \\\n\s+", " ", text.rstrip()).splitlines()]
 
 
@@ -42,7 +42,7 @@ class _Input:
 
 
 def run_inside(*arguments, stdin=None):
-    """The command line in this process."""
+    """Run the command line in this process."""
     from phrasetool_cli.main import main
 
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True), io.StringIO()
@@ -57,7 +57,7 @@ def run_inside(*arguments, stdin=None):
     return Outcome(end.value.code or 0, out.buffer.getvalue(), err.getvalue())
 
 
-# Whoever started the tests in the background made them, and what they start, ignore SIGINT.
+# A shell that starts the tests in the background makes them and their subprocesses ignore SIGINT.
 COMMAND = [
     sys.executable,
     "-c",
@@ -72,7 +72,7 @@ def clean_environment(**changes):
 
 
 def run_outside(*arguments, stdin=b"", cwd=None, **changes):
-    """The command line in a process of its own."""
+    """Run the command line in a subprocess."""
     outcome = subprocess.run(
         [*COMMAND, *map(str, arguments)],
         input=stdin,
@@ -85,7 +85,7 @@ def run_outside(*arguments, stdin=b"", cwd=None, **changes):
 
 
 def write(path, data):
-    """Write a table, compressed if its name says so; return the path."""
+    """Write a table, compressed if its name ends in .gz; return the path."""
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
     return path
 

@@ -1,4 +1,4 @@
-"""A comparable corpus where the right answer is known, of words whose vectors lie beside their translations'."""
+"""A comparable corpus with known gold pairs; the vector of each word is close to that of its translation."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def encoder_folder(folder, seed=0):
 
 
 def sentences(seed=1, pairs=60, others=80):
-    """Source lines, target lines, and the true pairs; both sides shuffled."""
+    """Return source lines, target lines and the gold pairs; both sides are shuffled."""
     rng = np.random.default_rng(seed)
 
     def some(count):

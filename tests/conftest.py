@@ -13,8 +13,8 @@ from phrasetool.phrase_encoder.parameters import RaeParameters
 from phrasetool.vocabulary import Vocabulary
 from phrasetool_cli.console import spin_briefly
 
-# Two processes of tests share the cores, and threads of PyTorch, which is imported later, wait for each other: what
-# takes 4 seconds on one takes 50 on two that others need as well.
+# Test processes share the cores, and PyTorch's threads (it is imported later) wait for each other: a test that takes
+# 4 seconds on one core takes 50 on two busy ones.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 spin_briefly()
 
@@ -50,7 +50,7 @@ TARGET_WORDS = [b"<unk>", b"the", b"house", b"is", b"green", b"not", b"&", b"|",
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup():
-    """A command that ran in this process leaves its threads behind."""
+    """Reset the number of PyTorch threads, which a command run in this process may have changed."""
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)
 
@@ -64,12 +64,12 @@ def random_parameters(words, dimension, seed):
     return RaeParameters(**arrays)
 
 
-# Small encoders of every kind that is registered.
+# A small encoder of every registered kind.
 KINDS = {"rae": Rae(), "mean": Mean(), "mean-max": MeanMax(word_units=6, heads=2, feed_forward=7)}
 
 
 def random_encoder(kind, words, dimension, seed):
-    """Random parameters of any kind of encoder, no bias zero."""
+    """Return random parameters of an encoder of any kind, with non-zero biases."""
     rng = np.random.default_rng(seed)
     vectors = rng.normal(size=(words, kind.word_dimension(dimension))).astype(np.float32)
     arrays = kind.initial(vectors, dimension, "normal", rng).arrays()
@@ -114,7 +114,7 @@ def model_folder(model, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def workspace(tmp_path_factory):
-    """A folder that tests of many examples share."""
+    """A folder shared by tests that run many examples."""
     return tmp_path_factory.mktemp("workspace")
 
 
@@ -129,9 +129,10 @@ def reference():
 
 @pytest.fixture(scope="session")
 def moses():
-    """The program `moses`; `moses("CreateProbingPT")` is that of another program.  Skips where one is not there.
+    """Function that returns the path of `moses` or of another program, as in `moses("CreateProbingPT")`.
 
-    Looked for on the PATH and in the folder MOSES_BIN, which other tests lack on theirs: commands use what is there.
+    It searches the PATH and the folder MOSES_BIN, and skips the test if the program is missing.  MOSES_BIN is not on
+    the PATH, because commands in other tests would use the programs that they find there.
     """
 
     def find(program="moses"):
@@ -146,7 +147,7 @@ def moses():
 
 @pytest.fixture(scope="session")
 def classifier_folder(tmp_path_factory):
-    """A classifier of sentence pairs of the toy language of `parallel_models`."""
+    """Folder of a sentence-pair classifier for the toy language of `parallel_models`."""
     pytest.importorskip("torch")
     from tests.parallel_models import trained_folder
 
@@ -155,7 +156,7 @@ def classifier_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def toy_tagger_folder(tmp_path_factory):
-    """A tagger of the toy languages of `toy_treebanks`."""
+    """Folder of a tagger for the toy languages of `toy_treebanks`."""
     pytest.importorskip("torch")
     from phrasetool.tagger.settings import TaggerSettings
     from phrasetool.tagger.training import held_out_sentences, train_tagger
@@ -170,7 +171,7 @@ def toy_tagger_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def toy_tagger(toy_tagger_folder):
-    """The same, loaded."""
+    """The loaded tagger of `toy_tagger_folder`."""
     from phrasetool.tagger.model import TaggerModel
 
     return TaggerModel.load(toy_tagger_folder)
@@ -178,7 +179,7 @@ def toy_tagger(toy_tagger_folder):
 
 @pytest.fixture(scope="session")
 def syntax_folder(tmp_path_factory):
-    """An untrained encoder of syntax of the same languages."""
+    """Folder of an untrained syntax encoder for the toy languages of `toy_treebanks`."""
     from tests.syntax_models import random_syntax_model
 
     folder = tmp_path_factory.mktemp("syntax") / "model"
@@ -186,7 +187,7 @@ def syntax_folder(tmp_path_factory):
     return folder
 
 
-# What continuous integration is equipped for: there, tests that miss it have failed.
+# Reasons for skipping a test that do not apply in continuous integration: there, such a skip is a failure.
 EQUIPMENT = ("not installed", "could not import", "on the PATH", "no reference run", "no real Moses", "no such data")
 
 
@@ -200,19 +201,19 @@ def _fail_where_equipment_is_missing(report):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Do not let a test pass unnoticed that could run."""
+    """Fail tests skipped for missing equipment in continuous integration."""
     outcome = yield
     _fail_where_equipment_is_missing(outcome.get_result())
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_make_collect_report(collector):
-    """The same for whole files."""
+    """Fail files skipped for missing equipment in continuous integration."""
     outcome = yield
     _fail_where_equipment_is_missing(outcome.get_result())
 
 
 def pytest_collection_modifyitems(items):
-    """Files that take longest begin first, so that no worker waits for another at the end: slow ones, and the whole."""
+    """Run slow files first, then those of this folder, so that no worker waits for a long test at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path not in slow, item.path.parent != FOLDER))

@@ -1,4 +1,4 @@
-"""Small random models: for the naive decoder, for ours, and as the files of a moses.ini."""
+"""Small random models: for the naive decoder, for phrasetool's decoder, and as files with a moses.ini."""
 
 import gzip
 import math
@@ -17,7 +17,7 @@ from tests.naive_decoder import Entry, numbered
 
 SOURCE = [b"a", b"b", b"c", b"d", b"e"]
 TARGET = [b"v", b"w", b"x", b"y", b"z"]
-# `q` is in no table, `z` in no language model.
+# No table contains `q`, and no language model contains `z`.
 UNKNOWN = b"q"
 KINDS = ["", "msd", "mslr", "monotonicity", "leftright"]
 DIRECTIONS = [("backward",), ("forward",), ("backward", "forward")]
@@ -25,12 +25,12 @@ EVERYTHING = SearchOptions(stack_size=4000, pop_limit=10**9, beam_threshold=0)
 
 
 def random_arpa(rng):
-    """An ARPA file of order 3 in which the first and the last words of every n-gram are n-grams."""
+    """Return an ARPA file of order 3 that contains the prefix and the suffix of each of its n-grams."""
     words = [b"<s>", b"</s>", *TARGET[:-1], UNKNOWN]
     levels = [[(word,) for word in [b"<unk>", *words]]]
     for chance in (0.4, 0.6):
         contexts = [gram for gram in levels[-1] if gram[-1] not in (b"</s>", b"<unk>")]
-        # kenlm has little room for n-grams whose last words are none.
+        # kenlm reserves little space for n-grams whose suffix is not an n-gram of the model.
         grams = [(*gram, w) for gram in contexts for w in words[1:] if (*gram[1:], w) in levels[-1]]
         levels.append([gram for gram in grams if rng.random() < chance])
     if not levels[2]:
@@ -47,7 +47,7 @@ def random_arpa(rng):
 
 
 class LanguageModels:
-    """A few ARPA files, as kenlm has them and as we do."""
+    """A few ARPA files, loaded with kenlm and with phrasetool."""
 
     def __init__(self, folder, count=5):
         import kenlm
@@ -60,13 +60,13 @@ class LanguageModels:
 
 
 def _log(rng):
-    """A log score as a table gives it, single precision; a probability of 0 now and then."""
+    """Return a random log score in single precision, as read from a table; some stand for a probability of 0."""
     probability = rng.choice([rng.uniform(0.001, 1)] * 30 + [0.0, 2.718])
     return float(np.float32(math.log(probability))) if probability else -100.0
 
 
 def random_entries(rng, sentence, tables, orientations, empty=0.1):
-    """Entries for some spans of a sentence, and some that it does not use; an entry of table t has tables[t] scores."""
+    """Return entries for some spans of a sentence and for two other phrases; those of table t have tables[t] scores."""
     spans = {tuple(sentence[i : i + 1]) for i in range(len(sentence)) if rng.random() < 0.9}
     for size in (2, 3):
         for i in range(len(sentence) - size + 1):
@@ -92,7 +92,7 @@ def random_sentence(rng, size):
 
 
 def random_model(rng, sentence, language_model=None, empty=0.1, tables=1):
-    """A model whose tables fit the sentence; see `naive_decoder.Model`."""
+    """Return a `naive_decoder.Model` with entries for spans of the sentence."""
     kind = rng.choice(KINDS)
     directions = rng.choice(DIRECTIONS) if kind else ()
     collapsed = len(directions) == 1 and rng.random() < 0.3
@@ -133,7 +133,7 @@ def weight_vector(model):
 
 
 def table_of(model, sentences):
-    """The model's entries as a `TranslationTable`, and the sentences in its ids."""
+    """Return the model's entries as a `TranslationTable`, and the sentences in its word ids."""
     source, target = Symbols(), Symbols()
     texts = source.read_lines(b"".join(b" ".join(sentence) + b"\n" for sentence in sentences))
     first = np.cumsum([0, *model.tables])
@@ -156,25 +156,25 @@ def table_of(model, sentences):
 
 
 def translator_of(model, sentences, language_model):
-    """The model for our decoder, and the sentences in its ids."""
+    """Return a `Translator` with the model, and the sentences in its word ids."""
     table, texts = table_of(model, sentences)
     return Translator(table, language_model, feature_set(model), weight_vector(model), model.table_limit), texts
 
 
 def search_options(model, **changes):
-    """Search without pruning, by default."""
+    """Return search options, by default without pruning."""
     options = {"stack_size": 4000, "pop_limit": 10**9, "beam_threshold": 0.0, **changes}
     return SearchOptions(distortion_limit=model.distortion_limit, table_limit=model.table_limit, **options)
 
 
 def entries_in_order(model):
-    """The model's entries in the order of a `TranslationTable`: by source, in order of first occurrence."""
+    """Return the model's entries grouped by source in order of first occurrence, as in a `TranslationTable`."""
     sources = list(dict.fromkeys(entry.source for entry in model.entries))
     return sorted(model.entries, key=lambda entry: sources.index(entry.source))
 
 
 def naive_steps(model, translator, sentence, translation, derivation=0):
-    """A derivation of ours as the naive decoder's list of (start, end, entry)."""
+    """Convert a derivation of `Translator` to the naive decoder's list of (start, end, entry)."""
     steps, entries, result = translation.steps, entries_in_order(model), []
     for p in range(*steps.offsets[derivation : derivation + 2]):
         start, end, number = int(steps.starts[p]), int(steps.ends[p]), int(steps.entries[p])
@@ -204,7 +204,7 @@ def table_text(model, table=0):
 
 
 def reordering_text(model):
-    # The last line of a pair counts, so every pair gets one.
+    # Moses uses the last line of a pair, so each pair is written once, with its last values.
     result = {(entry.source, entry.target): entry.reordering for entry in model.entries}
     return b"".join(
         b"%s ||| %s ||| %s \n" % (b" ".join(s), b" ".join(t), b" ".join(map(_number, values)))
@@ -218,7 +218,7 @@ def table_file(table):
 
 
 def ini_text(model, *language_models):
-    """A moses.ini of the model; paths beside it but for those of language models."""
+    """Return a moses.ini of the model; all paths except those of language models are relative to its folder."""
     lines = ["# a model", "[distortion-limit]", f"{model.distortion_limit}", "", "[mapping]"]
     lines += [*(f"{i} T {i}" for i in range(len(model.tables))), "", "[feature]", "UnknownWordPenalty"]
     limits = [model.table_limit] * len(model.tables) if isinstance(model.table_limit, int) else model.table_limit

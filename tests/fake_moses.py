@@ -1,5 +1,5 @@
-"""Stand-ins for Moses' binarisers: they take the same arguments, check their input as the real ones do, and fail as
-loudly; what they write says what they were given."""
+"""Stand-ins for Moses' binarisers: they take the same arguments, check their input in the same way and fail with
+errors; their output records their arguments and input."""
 
 import os
 import stat
@@ -189,7 +189,7 @@ if os.environ.get("FAKE_NOTHING") != NAME:
 
 
 def install(folder, programs=PROGRAMS):
-    """Put the programs into a folder; return it."""
+    """Write the programs to a folder; return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in programs:
         path = folder / name

@@ -1,4 +1,4 @@
-"""Measures of tables, by the names of what is known."""
+"""Measures of a table, built from columns given by name."""
 
 import numpy as np
 
@@ -41,7 +41,7 @@ NAMED = {
 
 
 def measures_of(group_offsets, source_lengths, malformed, probabilities=None, counts=None, alpha=0.0, **columns):
-    """Everything that is given, under its measure."""
+    """Return `Measures` with all columns that are not None."""
     columns = {"probabilities": probabilities, "counts": counts, **columns}
     known = {
         NAMED[name]: np.asarray(values, NAMED[name].dtype) for name, values in columns.items() if values is not None

@@ -1,4 +1,4 @@
-"""A small model with one setting of its moses.ini changed: what a real Moses makes of it, and what our decoder does."""
+"""A small model with one changed setting in its moses.ini, decoded by a real Moses and by phrasetool."""
 
 import math
 import random
@@ -31,7 +31,7 @@ RO= 0.1 0.1 0.2 0.1 0.1 0.2
 TM= 0.3 0.4
 LM= 0.6
 """
-# `q1` is in no table; `,` is punctuation to Moses.
+# No table contains `q1`; Moses treats `,` as punctuation.
 WORDS = ["a", "b", "c", "d", ","]
 TARGETS = ["v", "w", "x", "y", ","]
 TEXT = "a b c , d q1 a b\nb , c a\nd c b a , b\n\nq1\na b c d a b c d\n"
@@ -39,7 +39,7 @@ TOLERANCE = 1e-3
 
 
 def write_files(folder):
-    """The model and the text in a folder."""
+    """Write the model and the text to a folder."""
     rng = random.Random(11)
     pairs = {}
     sources = [(word,) for word in WORDS] + [(s, t) for s in WORDS for t in WORDS if rng.random() < 0.5]
@@ -66,17 +66,17 @@ def write_files(folder):
 
 
 def with_section(name, *values):
-    """The ini with a section more, in which its own is left out."""
-    kept, own = [], False
+    """Return the ini with an additional section, which replaces an existing section of the same name."""
+    kept, in_section = [], False
     for line in INI.splitlines():
-        own = line == f"[{name}]" if line.startswith("[") else own
-        if not own:
+        in_section = line == f"[{name}]" if line.startswith("[") else in_section
+        if not in_section:
             kept.append(line)
     return "\n".join([*kept, f"[{name}]", *values, ""])
 
 
 def with_argument(kind, argument):
-    """The ini with an argument more for a feature, in the place of one with the same name."""
+    """Return the ini with an additional argument of a feature, which replaces an argument of the same name."""
     key = argument.split("=")[0]
     lines = []
     for line in INI.splitlines():
@@ -88,7 +88,7 @@ def with_argument(kind, argument):
 
 @dataclass
 class Answer:
-    """Of one decoder: its translations, the scores of the best, or why it stopped."""
+    """Result of one decoder: its translations and the best scores by sentence, or an error message."""
 
     lines: list | None
     totals: dict
@@ -96,7 +96,7 @@ class Answer:
 
 
 def of_moses(program, ini):
-    """A real Moses on `text` with the ini in a file `moses.ini`, both in the working directory."""
+    """Run a real Moses on the file `text` with the ini in `moses.ini`, both in the working directory."""
     with open("moses.ini", "w", encoding="utf-8") as file:
         file.write(ini)
     with open("text", "rb") as text, open("moses.out", "wb") as out:
@@ -113,7 +113,7 @@ def of_moses(program, ini):
 
 
 def of_ours(ini):
-    """Our decoder on the same."""
+    """Run phrasetool's decoder on the file `text` with the ini in `ours.ini`."""
     with open("ours.ini", "w", encoding="utf-8") as file:
         file.write(ini)
     outcome = run_inside(
@@ -131,7 +131,7 @@ def _totals(path):
 
 
 def verdict(theirs, ours):
-    """`same`, `refused`, `both stop`, or what differs."""
+    """Return `same`, `refused`, `both stop`, or a description of the difference."""
     if ours.lines is None:
         return "both stop" if theirs.lines is None else "refused"
     if theirs.lines is None:

@@ -1,10 +1,10 @@
-"""Check that tests notice defects: put one into the code at a time, and run the tests that must fail then.
+"""Check that tests detect defects: put one defect at a time into the code, and run the tests that must then fail.
 
     .venv/bin/python tests/mutants.py [PART OF A NAME ...]
 
 The committed state is checked out into a temporary git worktree.  The named tests must pass there first; then each
 mutant is applied, its tests are run, and the file is restored.  The exit code is 1 if a mutant survives, if the text
-that it replaces does not occur exactly once, or if a test cannot be run.
+to replace does not occur exactly once, or if a test cannot be run.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Mutant:
     """A defect.
 
     Attributes:
-        name: what is wrong.
-        file: where.
-        old: text of the file that occurs once.
-        new: text in its place.
-        tests: pytest's names of tests; each of them must fail.
+        name: description of the defect.
+        file: path of the changed file, relative to the repository.
+        old: text to replace, which must occur exactly once in the file.
+        new: replacement text.
+        tests: pytest node IDs of the tests; each of them must fail.
     """
 
     name: str
@@ -230,7 +230,7 @@ MUTANTS = [
 
 
 def run_tests(tree: Path, tests: list[str]) -> tuple[int, str]:
-    """Run tests of a worktree; return the exit code of pytest, and what it printed."""
+    """Run tests of a worktree; return the exit code and the output of pytest."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     path = os.pathsep.join(map(str, (tree, tree / "cli")))
     run = subprocess.run(
@@ -240,7 +240,7 @@ def run_tests(tree: Path, tests: list[str]) -> tuple[int, str]:
 
 
 def check(tree: Path, mutant: Mutant) -> str:
-    """Apply a mutant, run its tests and restore the file; return what is wrong, nothing if all of them failed."""
+    """Apply a mutant, run its tests and restore the file; return a problem, or an empty string if all tests failed."""
     file = tree / mutant.file
     text = file.read_text("utf-8")
     if text.count(mutant.old) != 1:
@@ -265,7 +265,7 @@ def main(parts: list[str]) -> int:
         tree = Path(folder) / "tree"
         subprocess.run(["git", "worktree", "add", "-q", "--detach", str(tree)], cwd=ROOT, check=True)
         try:
-            # Kernels of files without a mutant need no compiling.
+            # Precompiled kernels, so that only those of mutated files have to be compiled.
             for package in PACKAGES:
                 for library in (ROOT / package).glob("_kernels.*"):
                     shutil.copy2(library, tree / package)

@@ -1,4 +1,4 @@
-"""n-best lists read again, those of Moses and ours."""
+"""Reader of n-best lists, for those of Moses and of phrasetool."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,10 @@ from moses_compat.files.streams import Input
 
 @dataclass(frozen=True)
 class Candidate:
-    """A line; `spans` are (source start, source end, target start, target end), inclusive, empty if not listed."""
+    """A line of an n-best list.
+
+    `spans` are (source start, source end, target start, target end), inclusive; empty if the line has no alignment.
+    """
 
     sentence: int
     words: list
@@ -22,7 +25,7 @@ def _read_span(text):
 
 
 def read_n_best(path):
-    """The candidates of a file, plain or gzip."""
+    """Yield the candidates of a plain or gzip-compressed file."""
     with Input(path) as source:
         lines = source.read_all().splitlines()
     for line in lines:

@@ -1,4 +1,4 @@
-"""The slow, obvious version of every kernel: plain Python, one thing at a time, no cleverness."""
+"""Slow reference implementation of every kernel: plain, unoptimised Python, one item at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def rae(phrase, parameters):
-    """Vector, E_rec, and the merges (position at each step) of one phrase, in float64."""
+    """Return the vector, E_rec and the merges (position at each step) of one phrase, in float64."""
     p = {name: array.astype(np.float64) for name, array in parameters.arrays().items()}
     n = parameters.dimension
     items = [p["word_vectors"][word] for word in phrase]
@@ -35,30 +35,30 @@ def rae(phrase, parameters):
 
 
 def layer_norm(vector, gain, bias):
-    """Layer normalisation of one vector."""
+    """Return one vector after layer normalisation."""
     mean = vector.mean()
     return gain * (vector - mean) / math.sqrt(((vector - mean) ** 2).mean() + 1e-5) + bias
 
 
 def with_position(vector, t):
-    """A word's vector with the sinusoidal position t."""
+    """Add the sinusoidal encoding of position t to a word vector."""
     w = len(vector)
     return vector + np.array([(math.sin, math.cos)[k % 2](t / 10000 ** ((k - k % 2) / w)) for k in range(w)])
 
 
 def attention_block(inputs, p, heads, causal=False):
-    """Hidden vectors of one text: self-attention, layer norm, feed-forward with residual, layer norm."""
+    """Return the hidden vectors of one text: self-attention, layer norm, feed-forward with residual, layer norm."""
     m = len(p["query"])
     size = m // heads
     hidden = []
     for t, x in enumerate(inputs):
-        seen = inputs[: t + 1] if causal else inputs
+        visible = inputs[: t + 1] if causal else inputs
         attended = []
         for head in range(heads):
             rows = slice(head * size, (head + 1) * size)
-            scores = [(p["query"][rows] @ x) @ (p["key"][rows] @ other) / math.sqrt(size) for other in seen]
+            scores = [(p["query"][rows] @ x) @ (p["key"][rows] @ other) / math.sqrt(size) for other in visible]
             weights = [math.exp(score - max(scores)) for score in scores]
-            values = [p["value"][rows] @ other for other in seen]
+            values = [p["value"][rows] @ other for other in visible]
             attended.append(sum(a * v for a, v in zip(weights, values, strict=True)) / sum(weights))
         b = layer_norm(np.concatenate(attended), p["attention_gain"], p["attention_bias"])
         f = p["narrow"] @ np.maximum(p["widen"] @ b + p["widen_bias"], 0) + p["narrow_bias"]
@@ -67,7 +67,7 @@ def attention_block(inputs, p, heads, causal=False):
 
 
 def mean_max_phrase(words, parameters, heads):
-    """The vector [z_max; z_mean] of one phrase, in float64."""
+    """Return the vector [z_max; z_mean] of one phrase, in float64."""
     p = {name: array.astype(np.float64) for name, array in parameters.arrays().items()}
     if not len(words):
         return np.zeros(2 * len(p["query"]))
@@ -81,7 +81,7 @@ def sigmoid(x):
 
 
 def lstm(inputs, p, suffix, output, cell):
-    """Outputs of all steps and the last cell of an LSTM (Hochreiter and Schmidhuber 1997, with forget gates)."""
+    """Return all outputs and the last cell of an LSTM (Hochreiter and Schmidhuber 1997, with forget gates)."""
     outputs = []
     for x in inputs:
         gates = p[f"weight_ih_{suffix}"] @ x + p[f"bias_ih_{suffix}"]
@@ -121,7 +121,7 @@ class TextAutoencoder:
         return np.concatenate([*(pools[name](hidden, axis=0) for name in self.a.pooled), *start])
 
     def scores(self, before, z):
-        """Scores of all words and the end after the words before; z is the vector of the text."""
+        """Return scores of all words and of the end symbol, given the previous words and the vector z of the text."""
         m, p = self.a.hidden, self.part("decoder.")
         inputs = [self.p["words"][-1], *(self.p["words"][word] for word in before)]
         if self.a.recurrent:
@@ -152,18 +152,18 @@ class TextAutoencoder:
 
 
 def transform(vector, parameters):
-    """The phrase vector in the other language's space."""
+    """Transform a phrase vector into the other language's space."""
     return np.tanh(parameters.transform.astype(np.float64) @ vector + parameters.transform_bias.astype(np.float64))
 
 
 def cosine(a, b):
-    """Cosine; 0 where a vector is zero."""
+    """Return the cosine of two vectors, 0 if one of them is zero."""
     norm = math.sqrt(float(a @ a)) * math.sqrt(float(b @ b))
     return float(a @ b) / norm if norm > 0 else 0.0
 
 
 def fnv(text, bits):
-    """FNV-1a."""
+    """Return the FNV-1a hash of 32 or 64 bits."""
     h, prime = {32: (2166136261, 16777619), 64: (0xCBF29CE484222325, 0x100000001B3)}[bits]
     for byte in text:
         h = (h ^ byte) * prime % (1 << bits)
@@ -177,7 +177,7 @@ ESCAPES = {
 
 
 def unescape(text):
-    """Moses' escapes undone, once, from left to right."""
+    """Undo Moses' escapes in a single pass from left to right."""
     return re.sub(b"|".join(re.escape(e) for e in ESCAPES), lambda match: ESCAPES[match[0]], text)
 
 
@@ -190,7 +190,7 @@ def is_label(token):
 
 
 def word_id(token, words):
-    """The id of a token: as a whole, else its first factor (a token may begin with a pipe that is a word), else 0."""
+    """Return the id of a whole token, else of its first factor, else 0; a token may begin with a literal pipe."""
     whole = unescape(token)
     if whole in words:
         return words.index(whole)
@@ -216,7 +216,7 @@ def number_fault(token):
 
 @dataclass
 class Line:
-    """One line of a table, as a person would read it."""
+    """One parsed line of a table."""
 
     start: int
     end: int
@@ -247,7 +247,7 @@ def parse_line(data, start, end, expected):
 
 
 def parse_table(data, expected=-1):
-    """The lines of a table, and where its source groups begin (with the end as last)."""
+    """Return the lines of a table, and the offsets of its source groups, followed by the number of lines."""
     lines, position = [], 0
     while position < len(data):
         end = data.find(b"\n", position) + 1 or len(data)
@@ -266,7 +266,7 @@ def parse_table(data, expected=-1):
 
 
 def group_sources(lines, groups):
-    """The source field of each group: that of its first line with one."""
+    """Return the source field of each group, that of its first line with a source field."""
     result = pairwise(groups)
     return [next((line.source for line in lines[a:b] if line.source is not None), b"") for a, b in result]
 
@@ -287,7 +287,7 @@ def cut_columns(data, count):
 
 
 def pruned_lines(lines, groups, similarities, scored, threshold, keep_top, protect):
-    """The numbers of the lines that the rule removes (design, section 4)."""
+    """Return the indices of the lines that the rule removes (design, section 4)."""
     removed = set()
     for first, last, source in zip(groups, groups[1:], group_sources(lines, groups), strict=False):
         good = [i for i in range(first, last) if lines[i].fault == "ok"]
@@ -303,7 +303,7 @@ def pruned_lines(lines, groups, similarities, scored, threshold, keep_top, prote
 
 
 def encoded(phrase, parameters, kind):
-    """The vector of a phrase, in float64."""
+    """Return the vector of a phrase, in float64."""
     if kind.name == "mean":
         known = [parameters.word_vectors[word].astype(np.float64) for word in phrase if word]
         return sum(known) / len(known) if known else np.zeros(parameters.word_vectors.shape[1])
@@ -311,7 +311,7 @@ def encoded(phrase, parameters, kind):
 
 
 def carried(vector, parameters, kind):
-    """A phrase vector in the other language's space."""
+    """Return a phrase vector in the other language's space."""
     if kind.name != "mean":
         return transform(vector, parameters)
     if not vector.any() or not kind.learns:
@@ -320,7 +320,7 @@ def carried(vector, parameters, kind):
 
 
 def similarities(source, target, model):
-    """Both similarities of two phrases (word ids)."""
+    """Return both similarities of two phrases, given as word ids."""
     p_s, p_t = encoded(source, model.source, model.kind), encoded(target, model.target, model.kind)
     if not len(source) or not len(target):
         return 0.0, 0.0
@@ -331,7 +331,7 @@ def similarities(source, target, model):
 
 
 def split_lines(data):
-    """Lines with their line feeds, and with nothing else taken for the end of a line."""
+    """Split into lines, keeping line feeds; no other character ends a line."""
     return re.findall(rb"[^\n]*\n|[^\n]+", data)
 
 
@@ -341,7 +341,7 @@ def is_ordered_subset(part, whole):
 
 
 def composition_losses(entries, jump):
-    """Loss of every (source, target, score), sources and targets being tuples of words."""
+    """Return the loss of each (source, target, score); sources and targets are tuples of words."""
     table = {}
     for source, target, score in entries:
         table[source, target] = max(score, table.get((source, target), -math.inf))
@@ -364,12 +364,12 @@ def composition_losses(entries, jump):
 
 
 def impossible_joint_count(target, source, joint):
-    """Whether a pair is said to be seen never, or more often than a side; six digits may be off in the last."""
+    """Return whether a joint count is 0, or exceeds that of a side by more than rounding to six digits explains."""
     return joint == 0 or any(joint * (1 - 1e-5) > side for side in (target, source))
 
 
 def entry_counts(line, largest, fault="ok"):
-    """c(t), c(s) and c(s,t) of a line as Moses' fields hold them, and whether the last was derived."""
+    """Return c(t), c(s) and c(s,t) of a line with Moses' fields, and whether c(s,t) was derived."""
     fields = line.rstrip(b"\n").split(b"|||")
     row = [math.nan] * 3
     if fault != "ok" or len(fields) < 5:
@@ -383,9 +383,9 @@ def entry_counts(line, largest, fault="ok"):
     scores = fields[2].split()
     phi = float(scores[0])
     joint = phi * row[0]
-    sides = not any(map(math.isnan, row[:2]))
+    both_known = not any(map(math.isnan, row[:2]))
     possible = phi <= 1 and joint <= largest and not impossible_joint_count(row[0], row[1], joint)
-    if len(numbers) == 2 and len(scores) >= 4 and sides and possible:
+    if len(numbers) == 2 and len(scores) >= 4 and both_known and possible:
         row[2] = float(round(joint)) if abs(joint - round(joint)) <= 1e-5 * joint else joint
         return row, True
     return row, False

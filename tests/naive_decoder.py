@@ -1,4 +1,4 @@
-"""Moses' model in plain Python, feature by feature, and decoders that try everything: obvious and slow."""
+"""Moses' model in plain Python, feature by feature, and slow decoders that enumerate all derivations."""
 
 import math
 from dataclasses import dataclass
@@ -20,10 +20,11 @@ class Entry:
 
 @dataclass
 class Model:
-    """Scores are natural logarithms; `weights` by feature.
+    """A phrase-based model; scores are natural logarithms, `weights` are by feature name.
 
-    `language_model` is kenlm's, or a list of several; an entry's scores are those of its table.  The weights of a
-    second model or table are called LM1 and TranslationModel1; the table limit is one, or one for each table.
+    `language_model` is a model of kenlm or a list of several; the scores of an entry are those of its table.  The
+    weights of a second language model are called LM1, those of a second table TranslationModel1.  `table_limit` is a
+    number, or one number for each table.
     """
 
     entries: list
@@ -37,25 +38,25 @@ class Model:
     unknown_weight: float = 1.0
 
     def known(self, words):
-        """All entries of a source, or the copy of a word that none translates alone."""
-        result = [entry for entry in self.entries if entry.source == words]
-        if not result and len(words) == 1:
+        """Return all entries of a source; for a single word without entries, an entry that copies it."""
+        entries = [entry for entry in self.entries if entry.source == words]
+        if not entries and len(words) == 1:
             return [Entry(words, words, (0.0,) * len(self.weights["TranslationModel"]), copy=True)]
-        return result
+        return entries
 
     @property
     def language_models(self):
-        """(name, model) of each."""
+        """Pairs (name, model) of all language models."""
         models = self.language_model if isinstance(self.language_model, list) else [self.language_model]
         return [(numbered("LM", i), model) for i, model in enumerate(models) if model]
 
     @property
     def tables(self):
-        """Scores of an entry of each table."""
+        """Numbers of scores per entry, by table."""
         return [len(values) for name, values in self.weights.items() if name.startswith("TranslationModel")]
 
     def options(self, words):
-        """The entries that the table limit lets through, of each table."""
+        """Return the entries of a source within the limit of each table."""
         collected = []
         for table in range(len(self.tables)):
             limit = self.table_limit if isinstance(self.table_limit, int) else self.table_limit[table]
@@ -66,7 +67,7 @@ class Model:
         return collected
 
     def static(self, entry):
-        """What an entry adds wherever it stands."""
+        """Return the score of an entry that does not depend on its context."""
         return (
             sum(w * x for w, x in zip(self.weights[table_name(entry)], entry.scores, strict=True))
             - self.weights["WordPenalty"][0] * len(entry.target)
@@ -75,7 +76,7 @@ class Model:
         )
 
     def isolated(self, entry):
-        # A phrase that begins with <s> is the begin of a sentence.
+        # A phrase that begins with <s> is scored as the beginning of a sentence.
         begin = entry.target[:1] == (b"<s>",)
         return self.static(entry) + sum(
             self.weights[name][0] * LN10 * log10(model, entry.target[begin:], begin=begin)
@@ -92,7 +93,7 @@ def table_name(entry):
 
 
 def log10(language_model, words, begin=True, end=False):
-    """As kenlm has it, word by word."""
+    """Return the log10 probability of words by kenlm, summed word by word."""
     import kenlm
 
     state, after = kenlm.State(), kenlm.State()
@@ -105,7 +106,7 @@ def log10(language_model, words, begin=True, end=False):
 
 
 def orientation(kind, previous, span):
-    """Moses, LRState.cpp; `previous` is None before the first phrase."""
+    """Return the orientation as LRState.cpp of Moses computes it; `previous` is None before the first phrase."""
     start, end = span
     if kind == "leftright":
         return 0 if previous is None or previous[1] < start else 1
@@ -121,9 +122,9 @@ def orientation(kind, previous, span):
 
 
 def features(model, derivation, complete=True):
-    """The feature values of a derivation, a list of (start, end, entry) in target order.
+    """Return the feature values of a derivation, a list of (start, end, entry) in target order.
 
-    `complete` is whether it covers the sentence, whose end is scored then.
+    If `complete`, the derivation covers the sentence, and the end of the sentence is scored as well.
     """
     result = {name: [0.0] * len(values) for name, values in model.weights.items()}
     words, previous = [], None
@@ -144,7 +145,7 @@ def features(model, derivation, complete=True):
                     result["LexicalReordering"][weight] += scored.reordering[column]
         words += entry.target
         previous = (start, end, entry)
-    # The sentence end is not scored after a phrase without target words, nor when there is no phrase.
+    # The sentence end is not scored if the last phrase has no target words or the derivation is empty.
     ended = complete and bool(derivation) and bool(derivation[-1][2].target)
     for name, language_model in model.language_models:
         result[name][0] = LN10 * log10(language_model, words, end=ended)
@@ -162,7 +163,7 @@ def target(derivation):
 
 
 def may_follow(limit, covered, at, start, end):
-    """Moses' distortion limit; `at` is the position after the previous phrase."""
+    """Return whether Moses' distortion limit allows a span; `at` is the position after the previous phrase."""
     gap = next(i for i in range(len(covered) + 1) if i not in covered)
     if limit < 0:
         return True
@@ -172,7 +173,7 @@ def may_follow(limit, covered, at, start, end):
 
 
 def derivations(model, sentence, choose=None, covered=frozenset(), at=0):
-    """All of them, as lists of (start, end, entry)."""
+    """Yield all derivations, as lists of (start, end, entry)."""
     choose = choose or model.options
     if len(covered) == len(sentence):
         yield []
@@ -188,7 +189,7 @@ def derivations(model, sentence, choose=None, covered=frozenset(), at=0):
 
 
 def segmentations(start, end):
-    """All ways to cut start..end - 1 into spans, ends exclusive."""
+    """Yield all segmentations of start..end - 1 into spans with exclusive ends."""
     if start == end:
         yield []
     for cut in range(start + 1, end + 1):
@@ -197,12 +198,12 @@ def segmentations(start, end):
 
 
 def future_cost(model, sentence, start, end):
-    """The best isolated score of the words start..end - 1."""
+    """Return the best isolated score of the words start..end - 1."""
     best = -math.inf
     for spans in segmentations(start, end):
         options = [model.options(tuple(sentence[i:j])) for i, j in spans]
         if all(options):
-            best = max(best, sum(max(map(model.isolated, found)) for found in options))
+            best = max(best, sum(max(map(model.isolated, entries)) for entries in options))
     return best
 
 
@@ -211,53 +212,58 @@ LONGEST_GAP, GAP_SCORE, SINGLETON_SCORE = 7, -1000.0, -5.0
 
 
 def placements(model, sentence, reference):
-    """(start, end, place, entry) for every entry that fits a span and a place; entries without target words do not."""
+    """Return (start, end, target position, entry) for all matches of entries that have target words."""
     return [
-        (start, end, place, entry)
+        (start, end, position, entry)
         for start in range(len(sentence))
         for end in range(start, len(sentence))
         for entry in model.known(tuple(sentence[start : end + 1]))
-        for place in range(len(reference))
-        if entry.target and tuple(reference[place : place + len(entry.target)]) == entry.target
+        for position in range(len(reference))
+        if entry.target and tuple(reference[position : position + len(entry.target)]) == entry.target
     ]
 
 
 def with_gaps(sentence, reference, found):
-    """And a placement that is no entry for every two spans of at most seven words."""
+    """Return the placements and one gap for every pair of a source and a target span of at most seven words."""
     gaps = [
-        (start, end, place, Entry(tuple(sentence[start : end + 1]), tuple(reference[place : place + size]), ()))
+        (
+            start,
+            end,
+            position,
+            Entry(tuple(sentence[start : end + 1]), tuple(reference[position : position + size]), ()),
+        )
         for start in range(len(sentence))
         for end in range(start, min(len(sentence), start + LONGEST_GAP))
-        for place in range(len(reference))
-        for size in range(1, min(LONGEST_GAP, len(reference) - place) + 1)
+        for position in range(len(reference))
+        for size in range(1, min(LONGEST_GAP, len(reference) - position) + 1)
     ]
     return [*found, *gaps]
 
 
 def forced_derivations(model, sentence, reference, placed, covered=frozenset(), at=0, produced=0):
-    """All derivations of the reference out of these placements, as lists of (start, end, place, entry)."""
+    """Yield all derivations of the reference from the placements, as lists of (start, end, position, entry)."""
     if len(covered) == len(sentence) and produced == len(reference):
         yield []
         return
-    for start, end, place, entry in placed:
+    for start, end, position, entry in placed:
         span = set(range(start, end + 1))
-        if place != produced or span & covered or not may_follow(model.distortion_limit, covered, at, start, end):
+        if position != produced or span & covered or not may_follow(model.distortion_limit, covered, at, start, end):
             continue
         after = (covered | span, end + 1, produced + len(entry.target))
         for rest in forced_derivations(model, sentence, reference, placed, *after):
-            yield [(start, end, place, entry), *rest]
+            yield [(start, end, position, entry), *rest]
 
 
 def left_out(model, placed, entry):
-    """What leave-one-out adds to the score of an entry."""
-    own = sum(other[3] is entry for other in placed)
+    """Return the change that leave-one-out makes to the score of an entry."""
+    uses = sum(placement[3] is entry for placement in placed)
     if entry.copy:
         return 0.0
     target_count, source_count, joint = entry.counts
-    joint_left = max(joint - own, 0)
+    joint_left = max(joint - uses, 0)
     if joint_left > 0:
-        inverse = math.log(joint_left / max(target_count - own, joint_left))
-        direct = math.log(joint_left / max(source_count - own, joint_left))
+        inverse = math.log(joint_left / max(target_count - uses, joint_left))
+        direct = math.log(joint_left / max(source_count - uses, joint_left))
     else:
         inverse = direct = SINGLETON_SCORE * (len(entry.source) + len(entry.target))
     weights = model.weights[table_name(entry)]
@@ -286,14 +292,14 @@ def forced_score(model, derivation, placed, leave_one_out=False):
 
 
 def jumps(derivation, length):
-    """The spans of a derivation, checked: every word once."""
+    """Return the spans of a derivation, after a check that they cover every word exactly once."""
     covered = [i for start, end, *_ in derivation for i in range(start, end + 1)]
     assert sorted(covered) == list(range(length))
     return [(start, end) for start, end, *_ in derivation]
 
 
 def is_within_limit(derivation, limit):
-    """Whether Moses' distortion limit allows a derivation."""
+    """Return whether Moses' distortion limit allows a derivation."""
     covered, at = set(), 0
     for start, end, *_ in derivation:
         if not may_follow(limit, covered, at, start, end):

@@ -1,4 +1,4 @@
-"""Symmetrisation, extraction and scoring as the papers define them: sets and dictionaries, one thing at a time."""
+"""Symmetrisation, extraction and scoring as the papers define them, with sets and dictionaries, item by item."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DIAGONAL = [*NEIGHBOURS, (-1, -1), (-1, 1), (1, -1), (1, 1)]
 
 
 def symmetrise(forward, reverse, method):
-    """Points (source, target); as symal, whose loop sees points it has just added."""
+    """Return (source, target) points as symal does; its loop also visits points that it has just added."""
     forward, reverse = set(forward), set(reverse)
     union = forward | reverse
     if method == "union":
@@ -37,16 +37,16 @@ def symmetrise(forward, reverse, method):
         if len(chosen) == before:
             break
     if "final" in method:
-        enough = all if method.endswith("and") else any
-        for only in (forward - reverse, reverse - forward):
-            for point in sorted(only, key=lambda point: point[::-1]):
-                if point not in chosen and enough(uncovered(point)):
+        quantifier = all if method.endswith("and") else any
+        for remaining in (forward - reverse, reverse - forward):
+            for point in sorted(remaining, key=lambda point: point[::-1]):
+                if point not in chosen and quantifier(uncovered(point)):
                     chosen.add(point)
     return chosen
 
 
 def spans(source_length, target_length, points, max_length):
-    """Every (first source, last source, first target, last target) that no point leaves and at least one is in."""
+    """Return all consistent (first source, last source, first target, last target) with at least one point."""
     collected = []
     for a, b, c, d in product(range(source_length), range(source_length), range(target_length), range(target_length)):
         if a <= b < a + max_length and c <= d < c + max_length:
@@ -57,7 +57,7 @@ def spans(source_length, target_length, points, max_length):
 
 
 def orientation(points, lengths, span):
-    """(previous, next), each 0 monotone, 1 swap, 2 other."""
+    """Return orientations to the previous and the next phrase, each 0 monotone, 1 swap or 2 other."""
     corners = set(points) | {(-1, -1), lengths}
     a, b, c, d = span
 
@@ -71,7 +71,7 @@ def orientation(points, lengths, span):
 
 
 def lexical(sources, targets, alignments):
-    """c(s,t) with None for NULL, and the probabilities w(t|s), w(s|t) as they read after %.7f."""
+    """Return the probabilities w(t|s) and w(s|t) by (s, t), rounded by %.7f; None stands for NULL."""
     counts = Counter()
     for source, target, points in zip(sources, targets, alignments, strict=True):
         for s, t in points:
@@ -90,7 +90,10 @@ def lexical(sources, targets, alignments):
 
 
 def best_alignment(alignments, size, side):
-    """Most frequent, then largest; for each word of one side (1 target, 0 source) its positions on the other."""
+    """Return the linked positions of each word of one side (1 target, 0 source).
+
+    The alignment is the most frequent one, or the largest of several.
+    """
 
     def as_vector(points):
         return [sorted(point[1 - side] for point in points if point[side] == i) for i in range(size)]
@@ -102,19 +105,19 @@ def weight(words, given, vector, probabilities, inverse):
     result = 1.0
     for word, partners in zip(words, vector, strict=True):
         linked = [given[k] for k in partners] or [None]
-        values = [probabilities[(word, other) if inverse else (other, word)] for other in linked]
+        values = [probabilities[(word, partner) if inverse else (partner, word)] for partner in linked]
         result *= sum(values) / len(values)
     return np.float32(result)
 
 
 def discounts(method, joint):
-    """count -> what is left of it by Good-Turing; or D of Kneser-Ney."""
+    """Return Good-Turing factors by count, or Kneser-Ney discounts D by count."""
     number = Counter(joint.values())
     if method == "good-turing":
-        left = {0: 0.01}
+        factors = {0: 0.01}
         for c in range(1, 9):
-            left[c] = max(min((c + 1) / c * (number[c + 1] + 0.1) / (number[c] + 0.1), 1), left[c - 1])
-        return left
+            factors[c] = max(min((c + 1) / c * (number[c + 1] + 0.1) / (number[c] + 0.1), 1), factors[c - 1])
+        return factors
     share = number[1] / max(number[1] + 2 * number[2], 1)
     caps = {1: 0.9, 2: 1.9, 3: 2.9}
     return {c: min(c - (c + 1) * share * number[c + 1] / number[c], caps[c]) if number[c] else caps[c] for c in caps}
@@ -124,28 +127,28 @@ def smoothed(method, joint, pair, total, distinct, partners):
     count = joint[pair]
     if method == "none":
         return count
-    left = discounts(method, joint)
+    adjustments = discounts(method, joint)
     if method == "good-turing":
-        return count * (left[count] if count < 9 else 1)
-    discount = left[min(count, 3)]
+        return count * (adjustments[count] if count < 9 else 1)
+    discount = adjustments[min(count, 3)]
     if discount > count:
         discount = count - 0.01
     return count - discount + total * (discount * distinct / total) * (partners / len(joint))
 
 
 def extract(sources, targets, alignments, max_length, method="none"):
-    """(source, target) tuples of words -> (scores, alignment by target word, c(t) c(s) c(s,t), orientation counts)."""
+    """Return (scores, alignment by target word, (c(t), c(s), c(s,t)), orientation counts) by pair of word tuples."""
     forward, backward = lexical(sources, targets, alignments)
-    seen, turns = defaultdict(Counter), defaultdict(lambda: [0] * 6)
+    alignment_counts, orientation_counts = defaultdict(Counter), defaultdict(lambda: [0] * 6)
     for source, target, points in zip(sources, targets, alignments, strict=True):
         for span in spans(len(source), len(target), points, max_length):
             a, b, c, d = span
             pair = tuple(source[a : b + 1]), tuple(target[c : d + 1])
-            seen[pair][tuple((s - a, t - c) for s, t in points if a <= s <= b and c <= t <= d)] += 1
+            alignment_counts[pair][tuple((s - a, t - c) for s, t in points if a <= s <= b and c <= t <= d)] += 1
             previous, following = orientation(points, (len(source), len(target)), span)
-            turns[pair][previous] += 1
-            turns[pair][3 + following] += 1
-    joint = {pair: sum(alignment.values()) for pair, alignment in seen.items()}
+            orientation_counts[pair][previous] += 1
+            orientation_counts[pair][3 + following] += 1
+    joint = {pair: sum(alignment.values()) for pair, alignment in alignment_counts.items()}
     totals, distinct = [Counter(), Counter()], [Counter(), Counter()]
     for pair, count in joint.items():
         for side in (0, 1):
@@ -154,19 +157,19 @@ def extract(sources, targets, alignments, max_length, method="none"):
     entries = {}
     for pair in joint:
         source, target = pair
-        of = [(totals[side][pair[side]], distinct[side][pair[side]]) for side in (0, 1)]
-        direct = best_alignment(seen[pair], len(target), 1)
-        inverse = best_alignment(seen[pair], len(source), 0)
+        side_counts = [(totals[side][pair[side]], distinct[side][pair[side]]) for side in (0, 1)]
+        direct = best_alignment(alignment_counts[pair], len(target), 1)
+        inverse = best_alignment(alignment_counts[pair], len(source), 0)
         scores = (
-            smoothed(method, joint, pair, *of[1], of[0][1]) / of[1][0],
+            smoothed(method, joint, pair, *side_counts[1], side_counts[0][1]) / side_counts[1][0],
             weight(source, target, inverse, backward, inverse=True),
-            smoothed(method, joint, pair, *of[0], of[1][1]) / of[0][0],
+            smoothed(method, joint, pair, *side_counts[0], side_counts[1][1]) / side_counts[0][0],
             weight(target, source, direct, forward, inverse=False),
         )
-        entries[pair] = scores, direct, (of[1][0], of[0][0], joint[pair]), turns[pair]
+        entries[pair] = scores, direct, (side_counts[1][0], side_counts[0][0], joint[pair]), orientation_counts[pair]
     return entries
 
 
 def order(pair):
-    """Where a line of a table stands under LC_ALL=C."""
+    """Return the sort key of a table line under LC_ALL=C."""
     return b" ".join(pair[0]) + b" ||| " + b" ".join(pair[1]) + b" ||| "

@@ -1,4 +1,4 @@
-"""What filter-pt and threshold-filter should do, in plain Python: sentences searched one by one, exact fractions."""
+"""filter-pt and threshold-filter in plain Python: sentences searched one by one, exact integer arithmetic."""
 
 import math
 from itertools import pairwise
@@ -11,21 +11,21 @@ def occurs(phrase, sentence):
 
 
 def sentences_of(phrases, corpus):
-    """The sentences that hold all of some phrases (lists of words); none if there is no phrase, or one has no word."""
+    """Return indices of sentences with all phrases (lists of words); none if there is no phrase or one is empty."""
     if not phrases or not all(phrases):
         return set()
     return {i for i, sentence in enumerate(corpus) if all(occurs(phrase, sentence) for phrase in phrases)}
 
 
 def negative_log_p(joint, source, target, sentences):
-    """Fisher's exact test with integers of any size."""
+    """Return -log p of Fisher's exact test, with integers of arbitrary size."""
     terms = range(joint, min(source, target) + 1)
-    ways = sum(math.comb(source, k) * math.comb(sentences - source, target - k) for k in terms)
-    return math.log(math.comb(sentences, target)) - math.log(ways)
+    tail = sum(math.comb(source, k) * math.comb(sentences - source, target - k) for k in terms)
+    return math.log(math.comb(sentences, target)) - math.log(tail)
 
 
 def runs(field, hierarchical):
-    """The phrases to look up: the whole field, or the words between labels."""
+    """Return the phrases to search for: the whole field, or the word sequences between labels."""
     result = [[]]
     for token in naive.tokens(field):
         if hierarchical and naive.is_label(token):
@@ -36,7 +36,7 @@ def runs(field, hierarchical):
 
 
 def filter_table(data, source, target, *, threshold=None, top=0, column=2, counts=False, values=False, rules=False):
-    """The output of filter-pt for a table without faults; source and target are lists of lists of words."""
+    """Return the output of filter-pt for a well-formed table; source and target are lists of lists of words."""
     lines, groups = naive.parse_table(data, naive.first_score_count(data))
     best = set(range(len(lines)))
     for first, last in pairwise(groups):

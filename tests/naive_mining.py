@@ -1,4 +1,4 @@
-"""Mining in obvious Python: nearest neighbours, margins, pairs one to one, precision and recall."""
+"""Mining in plain Python: nearest neighbours, margins, one-to-one pairs, precision and recall."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ SCALE = 4000
 
 
 def products(sources, targets):
-    """Of rounded vectors, exactly; None for vectors of zeros."""
+    """Return exact dot products of rounded vectors; None for zero vectors."""
     whole = [np.rint(np.asarray(m, np.float32) * np.float32(SCALE)).astype(np.int64) for m in (sources, targets)]
     return [
         [int(s @ t) if np.any(sources[i]) and np.any(targets[j]) else None for j, t in enumerate(whole[1])]
@@ -15,7 +15,7 @@ def products(sources, targets):
 
 
 def nearest(sources, targets, k):
-    """Rows of the k nearest targets of each source, of equal ones the first; -1 where there is none."""
+    """Return the rows of the k nearest targets of each source, ties by row; -1 fills missing ones."""
     k = min(k, len(targets))
     collected = []
     for row in products(sources, targets):
@@ -30,7 +30,7 @@ def cosine(a, b):
 
 
 def scored(sources, targets, k, how, min_cosine=-1.0):
-    """(source, target) -> (score, whether the target is near the source, whether the source is near the target)."""
+    """Return (score, target is a neighbour of the source, source is a neighbour of the target) by row pair."""
     forward, backward = nearest(sources, targets, k), nearest(targets, sources, k)
 
     def reach(i, near, own, others):
@@ -40,17 +40,17 @@ def scored(sources, targets, k, how, min_cosine=-1.0):
     collected = {}
     for i in range(len(sources)):
         for j in range(len(targets)):
-            ways = j in forward[i], i in backward[j]
+            neighbours = j in forward[i], i in backward[j]
             a = cosine(sources[i], targets[j])
-            if any(ways) and a >= min_cosine:
+            if any(neighbours) and a >= min_cosine:
                 b = (reach(i, forward, sources, targets) + reach(j, backward, targets, sources)) / 2
                 score = {"ratio": a / max(b, 0.05), "distance": a - b, "absolute": a}[how]
-                collected[i, j] = (score, *ways)
+                collected[i, j] = (score, *neighbours)
     return collected
 
 
 def retrieved(found, how):
-    """Pairs, best first; of equal ones the first."""
+    """Return the retrieved pairs, best first, ties by row."""
 
     def best(way, side):
         chosen = {}
@@ -71,15 +71,15 @@ def retrieved(found, how):
     ordered = sorted(ranked, key=lambda pair: (-found[pair][0], pair))
     if how != "max":
         return ordered
-    taken = []
+    selected = []
     for pair in ordered:
-        if all(pair[0] != other[0] and pair[1] != other[1] for other in taken):
-            taken.append(pair)
-    return taken
+        if all(pair[0] != earlier[0] and pair[1] != earlier[1] for earlier in selected):
+            selected.append(pair)
+    return selected
 
 
 def f1_from(scores, pairs, gold, threshold):
-    taken = {pair for score, pair in zip(scores, pairs, strict=True) if score >= threshold}
-    right = len(taken & gold)
-    precision, recall = right / len(taken) if taken else 0.0, right / len(gold)
-    return 2 * precision * recall / (precision + recall) if right else 0.0
+    selected = {pair for score, pair in zip(scores, pairs, strict=True) if score >= threshold}
+    correct = len(selected & gold)
+    precision, recall = correct / len(selected) if selected else 0.0, correct / len(gold)
+    return 2 * precision * recall / (precision + recall) if correct else 0.0

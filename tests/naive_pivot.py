@@ -1,4 +1,4 @@
-"""Tables through a middle language in obvious Python: what `phrasetool pivot` must write."""
+"""Pivot tables in plain Python: the expected output of `phrasetool pivot`."""
 
 import math
 from collections import defaultdict
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Leg:
-    """A line of a table, and of its reordering table."""
+class TableLine:
+    """A line of a source-pivot or pivot-target table and of its reordering table."""
 
     source: str
     target: str
@@ -17,17 +17,17 @@ class Leg:
     orientations: list = field(default_factory=list)
 
     def key(self):
-        """What decides where the line stands."""
+        """Return the sort key of the line."""
         return f"{self.source} ||| {self.target} ||| ".encode()
 
     def similarity(self, way):
-        """Of the fifth and sixth score, from 0 to 1."""
+        """Return the similarity from the fifth or sixth score (`way` 0 or 1), scaled to [0, 1]."""
         return (1 + max(-1, min(1, math.log(self.scores[4 + way]) + 1))) / 2
 
 
 @dataclass
 class Made:
-    """A line through the middle."""
+    """A line of the pivot table; `ways` are its paths through the pivot language."""
 
     ways: list
     scores: list
@@ -37,64 +37,64 @@ class Made:
 
 
 def composed(first, second):
-    """Monotone, swap, other of a way: towards the phrase before, then towards the next."""
+    """Return monotone, swap, other of a path, relative to the previous phrase, then to the next."""
     collected = []
-    for here, there in ((0, 3), (3, 0)):
-        monotone, swap = second[here], second[here + 1]
-        same = monotone * first[here] + swap * first[there + 1]
-        turned = monotone * first[here + 1] + swap * first[there]
+    for side, opposite in ((0, 3), (3, 0)):
+        monotone, swap = second[side], second[side + 1]
+        same = monotone * first[side] + swap * first[opposite + 1]
+        turned = monotone * first[side + 1] + swap * first[opposite]
         collected += [same, turned, max(0, 1 - same - turned)]
     return collected
 
 
-def pivoted(middles, keep=0, least=0.0, least_counts=False, columns=(), similarities=False, orientations=False):
-    """(source, target) -> Made, in the order of the lines.
+def pivoted(pivots, keep=0, least=0.0, least_counts=False, columns=(), similarities=False, orientations=False):
+    """Return `Made` by (source, target), in the order of the lines.
 
     Args:
-        middles: for each middle language, the lines of its two tables.
+        pivots: for each pivot language, the lines of its two tables.
     """
-    ways = defaultdict(list)
-    seen = defaultdict(dict)
-    for number, (first, second) in enumerate(middles):
-        for one in sorted(first, key=Leg.key):
-            seen[one.source][number] = one.counts[1]
-            for other in second:
-                weight = one.scores[2] * other.scores[2]
-                if one.target == other.source and min(one.scores[2], other.scores[2]) >= least and weight > 0:
-                    ways[one.source, other.target].append((number, one, other))
-    made = {}
-    for (source, target), found in ways.items():
-        weights = [one.scores[2] * other.scores[2] for _, one, other in found]
-        number, one, other = found[weights.index(max(weights))]
-        scores = [sum(a.scores[k] * b.scores[k] for _, a, b in found) / len(middles) for k in range(4)]
-        if "ways" in columns:
-            scores += [max(weights), len(found)]
+    paths_of = defaultdict(list)
+    source_counts = defaultdict(dict)
+    for number, (first, second) in enumerate(pivots):
+        for near in sorted(first, key=TableLine.key):
+            source_counts[near.source][number] = near.counts[1]
+            for far in second:
+                weight = near.scores[2] * far.scores[2]
+                if near.target == far.source and min(near.scores[2], far.scores[2]) >= least and weight > 0:
+                    paths_of[near.source, far.target].append((number, near, far))
+    lines = {}
+    for (source, target), paths in paths_of.items():
+        weights = [near.scores[2] * far.scores[2] for _, near, far in paths]
+        number, near, far = paths[weights.index(max(weights))]
+        scores = [sum(a.scores[k] * b.scores[k] for _, a, b in paths) / len(pivots) for k in range(4)]
+        if "paths" in columns:
+            scores += [max(weights), len(paths)]
         if "agreement" in columns:
-            scores += [len({number for number, _, _ in found})]
+            scores += [len({number for number, _, _ in paths})]
         if similarities:
             for way in range(2):
-                alike = [a.similarity(way) * b.similarity(way) for _, a, b in found]
-                mean = sum(w * s for w, s in zip(weights, alike, strict=True)) / sum(weights)
+                products = [a.similarity(way) * b.similarity(way) for _, a, b in paths]
+                mean = sum(w * s for w, s in zip(weights, products, strict=True)) / sum(weights)
                 scores.append(math.exp(2 * mean - 2))
             for way in range(2):
-                scores.append(math.exp(2 * one.similarity(way) * other.similarity(way) - 2))
+                scores.append(math.exp(2 * near.similarity(way) * far.similarity(way) - 2))
         if least_counts:
-            joint = sum(min(a.counts[2], b.counts[2]) for _, a, b in found)
+            joint = sum(min(a.counts[2], b.counts[2]) for _, a, b in paths)
         else:
-            joint = sum(min(a.counts[2] * b.scores[2], a.scores[0] * b.counts[2]) for _, a, b in found)
-        of_target = {number: b.counts[0] for number, _, b in found}
-        points = sorted({(t, s) for s, m in one.points for n, t in other.points if m == n})
+            joint = sum(min(a.counts[2] * b.scores[2], a.scores[0] * b.counts[2]) for _, a, b in paths)
+        of_target = {number: b.counts[0] for number, _, b in paths}
+        points = sorted({(t, s) for s, m in near.points for n, t in far.points if m == n})
         oriented = []
         if orientations:
-            each = [composed(a.orientations, b.orientations) for _, a, b in found]
-            oriented = [sum(w * row[k] for w, row in zip(weights, each, strict=True)) / sum(weights) for k in range(6)]
-        counts = [sum(of_target.values()), sum(seen[source].values()), joint]
-        made[source, target] = Made(found, scores, counts, [(s, t) for t, s in points], oriented)
-    order = sorted(made, key=lambda pair: f"{pair[0]} ||| {pair[1]} ||| ".encode())
+            rows = [composed(a.orientations, b.orientations) for _, a, b in paths]
+            oriented = [sum(w * row[k] for w, row in zip(weights, rows, strict=True)) / sum(weights) for k in range(6)]
+        counts = [sum(of_target.values()), sum(source_counts[source].values()), joint]
+        lines[source, target] = Made(paths, scores, counts, [(s, t) for t, s in points], oriented)
+    order = sorted(lines, key=lambda pair: f"{pair[0]} ||| {pair[1]} ||| ".encode())
     if keep:
         chosen = defaultdict(list)
         for pair in order:
             chosen[pair[0]].append(pair)
-        best = {pair for pairs in chosen.values() for pair in sorted(pairs, key=lambda p: -made[p].scores[2])[:keep]}
+        best = {pair for pairs in chosen.values() for pair in sorted(pairs, key=lambda p: -lines[p].scores[2])[:keep]}
         order = [pair for pair in order if pair in best]
-    return {pair: made[pair] for pair in order}
+    return {pair: lines[pair] for pair in order}

@@ -1,20 +1,20 @@
-"""A reordering table in step with a phrase table, the slow obvious way."""
+"""Filtering of a reordering table by the pairs of a phrase table, in plain Python."""
 
 from tests import naive
 
 
 def pair(line):
-    """The tokens of a parsed line's two phrases, or nothing."""
+    """Return the tokens of both phrases of a parsed line, or None."""
     return None if line.target is None else (tuple(naive.tokens(line.source)), tuple(naive.tokens(line.target)))
 
 
 def pairs(table):
-    """The pairs of a phrase table, whatever else its lines hold."""
+    """Return the pairs of a phrase table, including those of lines with malformed scores."""
     return {pair(line) for line in naive.parse_table(table)[0]} - {None}
 
 
 def in_step(table, reordering, on_error="skip"):
-    """The reordering table of the pairs of `table`, with malformed lines left out or passed through."""
+    """Return the reordering lines of the pairs of `table`; malformed lines are left out or copied."""
     expected = pairs(table)
     out = b""
     for line in naive.parse_table(reordering, naive.first_score_count(reordering))[0]:
@@ -24,7 +24,7 @@ def in_step(table, reordering, on_error="skip"):
 
 
 def counts(table, reordering, on_error="skip"):
-    """What a run reports."""
+    """Return the counts that a run reports."""
     lines = naive.parse_table(reordering, naive.first_score_count(reordering))[0]
     expected = pairs(table)
     good = [line for line in lines if line.fault == "ok"]

@@ -1,4 +1,4 @@
-"""Moses' searches in plain Python, step by step: what they keep is what a decoder with the same limits must find."""
+"""Moses' searches in plain Python, step by step: a decoder with the same limits must keep the same hypotheses."""
 
 import heapq
 import itertools
@@ -24,7 +24,7 @@ class Hypothesis:
 
 
 class Stack:
-    """Hypotheses by all that their future depends on; moses/HypothesisStackNormal.cpp and ...CubePruning.cpp."""
+    """Hypotheses by recombination state, as in moses/HypothesisStackNormal.cpp and ...CubePruning.cpp."""
 
     def __init__(self, size, beam, cube):
         self.size, self.beam, self.cube = size, beam, cube
@@ -67,7 +67,7 @@ def by_total(hypothesis):
 
 
 class Search:
-    """One sentence, with one language model."""
+    """Search over one sentence with one language model."""
 
     def __init__(self, model, sentence, size, beam=0.0, cube=False):
         self.model, self.sentence = model, sentence
@@ -81,18 +81,18 @@ class Search:
         self.stacks[0].add(Hypothesis([], frozenset(), 0.0, self.estimate(frozenset()), ()))
 
     def estimate(self, covered):
-        """The future cost of all gaps."""
-        left = [i for i in range(len(self.sentence)) if i not in covered]
+        """Return the summed future cost of all gaps."""
+        uncovered = [i for i in range(len(self.sentence)) if i not in covered]
         total, start = 0.0, 0
-        for k in range(1, len(left) + 1):
-            if k == len(left) or left[k] != left[k - 1] + 1:
-                total += self.future[left[start], left[k - 1] + 1]
+        for k in range(1, len(uncovered) + 1):
+            if k == len(uncovered) or uncovered[k] != uncovered[k - 1] + 1:
+                total += self.future[uncovered[start], uncovered[k - 1] + 1]
                 start = k
         return total
 
     def options(self, start, end):
-        result = self.model.options(tuple(self.sentence[start : end + 1]))
-        return sorted(result, key=self.model.isolated, reverse=True)
+        entries = self.model.options(tuple(self.sentence[start : end + 1]))
+        return sorted(entries, key=self.model.isolated, reverse=True)
 
     def extend(self, hypothesis, start, end, entry):
         steps = [*hypothesis.steps, (start, end, entry)]
@@ -106,7 +106,7 @@ class Search:
         return Hypothesis(steps, covered, score, score + self.estimate(covered), state, hypothesis)
 
     def spans(self, covered, jumps_from=None):
-        """Those that may be translated next; with a position also by the length of the jump."""
+        """Yield the spans that may be translated next; `jumps_from` also limits the length of the jump."""
         limit = self.model.distortion_limit
         for start in range(len(self.sentence)):
             for end in range(start, len(self.sentence)):
@@ -139,7 +139,7 @@ class Search:
         return self
 
     def rows(self, hypotheses, start):
-        """Those of one coverage from which the jump to `start` is allowed, best first."""
+        """Return hypotheses (all of one coverage) from which the jump to `start` is allowed, best first."""
         weight, limit = self.model.weights["Distortion"][0], self.model.distortion_limit
         if limit < 0:
             return hypotheses
@@ -147,12 +147,12 @@ class Search:
         return sorted(near, key=lambda h: weight * abs(h.end + 1 - start) - h.total)
 
     def _pop(self, stack, edges, pop_limit):
-        heap, order, seen = [], itertools.count(), set()
+        heap, order, pushed = [], itertools.count(), set()
 
         def push(edge, row, column):
             rows, start, end, options = edges[edge]
-            if row < len(rows) and column < len(options) and (edge, row, column) not in seen:
-                seen.add((edge, row, column))
+            if row < len(rows) and column < len(options) and (edge, row, column) not in pushed:
+                pushed.add((edge, row, column))
                 new = self.extend(rows[row], start, end, options[column])
                 heapq.heappush(heap, (-new.total, next(order), edge, row, column, new))
 
@@ -167,23 +167,21 @@ class Search:
             push(edge, row + 1, column)
 
     def scores(self):
-        """The scores of all complete derivations that the search keeps, best first."""
+        """Return the scores of all complete derivations that the search keeps, best first."""
         self.stacks[-1].prune()
-        result = [d for h in self.stacks[-1] for d in derivations(h)]
-        return sorted((naive.score(self.model, d) for d in result), reverse=True)
+        complete = [d for h in self.stacks[-1] for d in derivations(h)]
+        return sorted((naive.score(self.model, d) for d in complete), reverse=True)
 
 
 def derivations(hypothesis):
-    """All derivations that end in a hypothesis or in one that was recombined into it."""
+    """Return all derivations that end in a hypothesis or in one that was recombined into it."""
     if hypothesis.back is None:
         return [[]]
-    return [
-        [*before, ending.steps[-1]] for ending in [hypothesis, *hypothesis.arcs] for before in derivations(ending.back)
-    ]
+    return [[*prefix, last.steps[-1]] for last in [hypothesis, *hypothesis.arcs] for prefix in derivations(last.back)]
 
 
 def language_state(language_model, words):
-    """kenlm's state after `<s>` and these words."""
+    """Return kenlm's state after `<s>` and the words."""
     import kenlm
 
     state, after = kenlm.State(), kenlm.State()

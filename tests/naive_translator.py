@@ -1,4 +1,4 @@
-"""The slow, obvious version of a translator: one sentence, one step, one vector at a time, in double precision."""
+"""Slow reference implementation of a translator: one sentence, step and vector at a time, in double precision."""
 
 import itertools
 import math
@@ -22,7 +22,7 @@ def unit(vector):
 
 
 class Weights:
-    """The arrays of a translator in double precision, some of them under a prefix."""
+    """Arrays of a translator in double precision, looked up under a prefix of their names."""
 
     def __init__(self, arrays, prefix=""):
         self.arrays, self.prefix = arrays, prefix
@@ -53,11 +53,11 @@ def lstm(w, suffix, x, state):
 
 
 def places(length, width):
-    """Vaswani et al. (2017): sines in even components, cosines in odd ones; places are counted from 1."""
+    """Return position encodings (Vaswani et al. 2017), sines in even, cosines in odd components; positions from 1."""
     table = np.zeros((length, width))
-    for place, i in itertools.product(range(length), range(width)):
-        angle = (place + 1) / 10000 ** (2 * (i // 2) / width)
-        table[place, i] = math.cos(angle) if i % 2 else math.sin(angle)
+    for position, i in itertools.product(range(length), range(width)):
+        angle = (position + 1) / 10000 ** (2 * (i // 2) / width)
+        table[position, i] = math.cos(angle) if i % 2 else math.sin(angle)
     return table
 
 
@@ -66,7 +66,7 @@ def norm(x, gain, bias):
 
 
 def block(w, heads, query, rows):
-    """Self-attention of the last word to all rows, then what follows it."""
+    """Return the output of a block for one word: self-attention to all rows, then norm, feed-forward, norm."""
     parts = []
     for head in range(heads):
         q, k, v = (np.split(w[f"attention.{name}"], heads)[head] for name in ("query", "key", "value"))
@@ -83,11 +83,11 @@ class NaiveTranslator:
         self.end = len(arrays["targets"]) - 1
 
     def encode(self, source):
-        """States of the words, and the states a decoder starts from (one, or output and cell)."""
+        """Return the states of the words and the initial decoder states: none, one, or output and cell."""
         rows = [self.w["words"][word] for word in source]
         w = self.w.at("encoder.")
         if not self.a.recurrent:
-            rows = [row + place for row, place in zip(rows, places(len(rows), self.a.word_units), strict=True)]
+            rows = [row + position for row, position in zip(rows, places(len(rows), self.a.word_units), strict=True)]
             return [block(w.at("block."), self.a.heads, row, rows) for row in rows], ()
         half = np.zeros(self.a.units // 2)
         directions, lasts = [], []
@@ -107,7 +107,7 @@ class NaiveTranslator:
         return self.w["read.weight"] @ vector + self.w["read.bias"]
 
     def predict(self, source, before):
-        """What is predicted after some target words, and the weights of attention."""
+        """Return the prediction after some target words, and the attention weights."""
         states, start = self.encode(source)
         layers = [start if self.a.cell == "lstm" else start[0] for _ in range(self.a.layers)] if start else []
         fed, rows = np.zeros(self.a.units), []
@@ -137,13 +137,16 @@ class NaiveTranslator:
         return np.log(softmax(logits / temperature))
 
     def score(self, source, target, temperature):
-        """Sum of log p over the words of a target and its end."""
+        """Return the sum of log p over the words of a target and its end symbol."""
         words = [*target, self.end]
         return sum(self.log_probabilities(source, words[:i], temperature)[word] for i, word in enumerate(words))
 
     def best(self, source, temperature, most):
-        """The translation of so many words at most with the highest mean log p, looked for everywhere."""
-        ways = itertools.chain.from_iterable(
+        """Return the translation of up to `most` words with the highest mean log p, by exhaustive search."""
+        translations = itertools.chain.from_iterable(
             itertools.product(range(self.end), repeat=length) for length in range(most + 1)
         )
-        return max((self.score(source, way, temperature) / (len(way) + 1), way) for way in ways)
+        return max(
+            (self.score(source, translation, temperature) / (len(translation) + 1), translation)
+            for translation in translations
+        )

@@ -1,4 +1,4 @@
-"""Small translators that nobody trained, or that know a dictionary by heart."""
+"""Small translators: untrained, or trained to memorise a dictionary."""
 
 import numpy as np
 
@@ -12,30 +12,30 @@ ARCHITECTURE = TranslatorArchitecture("gru", 8, 8, 1, False, 2, 8, 6, "softmax")
 
 
 def random_translator(source_words, target_words, seed=1, architecture=ARCHITECTURE):
-    """A network with parameters that are large enough for scores to differ."""
+    """Return a network with parameters large enough for scores to differ."""
     rng = np.random.default_rng(seed)
     targets = rng.normal(size=(target_words + 1, architecture.dimension)).astype(np.float32)
     targets /= np.linalg.norm(targets, axis=1, keepdims=True)
-    made = TranslatorNetwork(architecture, source_words, targets, seed)
-    for parameter in made.parameters():
+    network = TranslatorNetwork(architecture, source_words, targets, seed)
+    for parameter in network.parameters():
         parameter.data *= 8
-    return made.eval()
+    return network.eval()
 
 
 def random_model(source_words, target_words, seed=1):
-    """A model of vocabularies of words, `<unk>` added."""
+    """Return an untrained model with vocabularies of the words and `<unk>`."""
     vocabularies = [Vocabulary([b"<unk>", *words]) for words in (source_words, target_words)]
     network = random_translator(*map(len, vocabularies), seed)
     return TranslatorModel(*vocabularies, ARCHITECTURE, network.arrays(), 1.0, {"loss": "cross-entropy"})
 
 
 def learnt_model(source_words, target_words, sentences, folder):
-    """A model that translates word i of one language as word i of the other, by training; ids of the words in pairs.
+    """Train a model that translates word i of one language as word i of the other.
 
     Args:
         source_words, target_words: W words each.
-        sentences: lists of numbers of words.
-        folder: where it goes.
+        sentences: lists of word indices, from 0 to W - 1.
+        folder: folder of the model.
     """
     from phrasetool.phrases import Phrases
     from phrasetool.training.data import PhrasePairs

@@ -1,13 +1,13 @@
-"""Few combinations of many options: every value of one meets every value of each other at least once."""
+"""Pairwise testing: few combinations that contain every pair of values of any two options at least once."""
 
 from itertools import combinations, product
 
 
 def pairwise(*factors):
-    """Rows of values, one of each factor, in which each two values of two factors stand together at least once.
+    """Return rows with one value per factor that contain each pair of values of two factors at least once.
 
-    The same factors give the same rows.  Most defects need one value, or two together; three factors of 54, 6 and 3
-    values have 972 combinations, and 324 rows.
+    The same factors give the same rows.  Most defects are triggered by one value or a pair of values; three factors of
+    54, 6 and 3 values have 972 combinations, and 324 rows.
 
     Args:
         factors: two or more sequences of values, which need not be hashable.
@@ -19,12 +19,12 @@ def pairwise(*factors):
         for i, k in product(range(sizes[f]), range(sizes[g]))
     }
     uses = [[0] * size for size in sizes]
-    # Of the two largest factors every pair is a row of its own.
+    # Each pair of values of the two largest factors needs its own row, so these factors come first.
     by_size = sorted(range(len(sizes)), key=lambda f: (-sizes[f], f))
     rows = []
 
     def add(row):
-        """Complete a row, factor -> place of its value: the values that make most new pairs, the least used ones."""
+        """Complete a row (factor -> index of its value) with values that add most new pairs, ties by least use."""
         for f in by_size:
             if f not in row:
                 gains = [
@@ -45,9 +45,9 @@ def pairwise(*factors):
 
 
 def in_turn(items, values, count):
-    """Rows (item, values): each item with the next `count` of the values, so that all of them are used.
+    """Return rows (item, values) that assign the next `count` values to each item, in rotation.
 
-    For items that are many, where it is enough that each meets some of the values.
+    This suits many items, if each has to be combined only with some of the values.
     """
     values = list(values)
     return [(item, [values[(count * i + k) % len(values)] for k in range(count)]) for i, item in enumerate(items)]

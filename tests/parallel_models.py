@@ -1,4 +1,4 @@
-"""Small classifiers of sentence pairs, and the toy language that they learn: word i of one is word i of the other."""
+"""Small sentence-pair classifiers, and their toy languages: word i of one translates word i of the other."""
 
 import json
 
@@ -27,20 +27,20 @@ FAST = {
 
 
 def toy_pairs(count, seed=1, longest=7):
-    """Pairs of one to seven words."""
+    """Return sentence pairs of 1 to `longest` words."""
     rng = np.random.default_rng(seed)
     texts = Phrases.from_lists([rng.integers(0, 20, rng.integers(1, longest + 1)).tolist() for _ in range(count)])
     return TextPairs(texts, texts, *WORDS)
 
 
 def toy_lines(count, seed=1):
-    """The same as lines of bytes, source and target."""
+    """Return `toy_pairs` as source lines and target lines of bytes."""
     pairs = toy_pairs(count, seed)
     return [[b" ".join(words[i] for i in text) for text in pairs.sources] for words in WORDS]
 
 
 def random_classifier(seed=1, **changes):
-    """An untrained classifier of the toy language, with parameters large enough for what it says to differ."""
+    """Return an untrained classifier of the toy language, with parameters large enough for scores to differ."""
     architecture = PairClassifierArchitecture(**{**SMALL, **changes})
     vocabularies = [Vocabulary([b"<unk>", *words[:16]]) for words in WORDS]
     parts = [known_parts(words, architecture.characters, 1000) for words in WORDS]
@@ -56,7 +56,7 @@ def random_classifier(seed=1, **changes):
 
 
 def random_parallel_model(seed=1, **changes):
-    """The same as a model."""
+    """Return `random_classifier` as a model."""
     classifier, vocabularies = random_classifier(seed, **changes)
     thresholds = {"half": 0.5, "best": 0.4}
     return PairClassifierModel(
@@ -65,7 +65,7 @@ def random_parallel_model(seed=1, **changes):
 
 
 def bert_folder(folder, **changes):
-    """A BERT of one layer with random weights; every word of the toy language is one piece."""
+    """Write a one-layer BERT with random weights; each word of the toy language is one subword unit."""
     tokenizers = pytest.importorskip("tokenizers", reason="the extra `encoders` is not installed")
     transformers = pytest.importorskip("transformers", reason="the extra `encoders` is not installed")
     import torch
@@ -82,9 +82,9 @@ def bert_folder(folder, **changes):
     tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
-    given = {"vocab_size": len(words), "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+    config = {"vocab_size": len(words), "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
              "intermediate_size": 32, "max_position_embeddings": 32, **changes}  # fmt: skip
-    transformers.BertModel(transformers.BertConfig(**given)).eval().save_pretrained(folder)
+    transformers.BertModel(transformers.BertConfig(**config)).eval().save_pretrained(folder)
     tokenizer.save(str(folder / "tokenizer.json"))
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "[PAD]", "unk_token": "[UNK]",
                 "cls_token": "[CLS]", "sep_token": "[SEP]", "model_max_length": 32}  # fmt: skip
@@ -93,7 +93,7 @@ def bert_folder(folder, **changes):
 
 
 def trained_folder(folder):
-    """A classifier of the toy language that was trained for seconds."""
+    """Train a classifier of the toy language in seconds; return its folder."""
     from phrasetool.pair_classifier.settings import PairClassifierSettings
     from phrasetool.pair_classifier.training import train_pair_classifier
 

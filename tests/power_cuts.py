@@ -1,4 +1,4 @@
-"""Runs that end in the middle."""
+"""Interruption of runs after a number of work items."""
 
 import pytest
 
@@ -7,12 +7,15 @@ from phrasetool import pipeline
 
 
 class PowerCut(Exception):
-    """The end comes from outside."""
+    """Simulated loss of power."""
 
 
 @pytest.fixture
 def cut_after(monkeypatch):
-    """Lets so many items be worked on, -1 for all, and returns them; what is finished is kept at once."""
+    """Function that limits a run to a number of work items (-1: all) and returns a list of the processed ones.
+
+    Finished items are stored immediately.
+    """
     monkeypatch.setattr(finished_work, "SECONDS", 0.0)
     recorded = []
 

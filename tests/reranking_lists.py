@@ -1,4 +1,4 @@
-"""n-best lists of a made-up language pair, and translators of both directions that learnt it."""
+"""n-best lists of an artificial language pair, and translators trained on it in both directions."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ TARGET = [b"t%d" % i for i in range(WORDS)]
 
 
 def make(folder):
-    """`dev` and `test` as .src, .ref and .nbest, and the models `forward`, `backward` and `untrained` in a folder.
+    """Write `dev` and `test` as .src, .ref and .nbest, and models `forward`, `backward` and `untrained` to a folder.
 
-    The decoder's score likes right words, but not much.
+    The decoder's score is weakly correlated with the share of correct words.
     """
     rng = np.random.default_rng(7)
     sentences = [rng.integers(0, WORDS, rng.integers(3, 6)).tolist() for _ in range(300)]
@@ -30,7 +30,7 @@ def make(folder):
 
 
 def _language_model(words, rng):
-    """Bigrams of all words, whose probabilities differ."""
+    """Return a bigram model of all words, with random probabilities."""
     unigrams = [
         b"-2\t<unk>",
         b"-99\t<s>\t-0.5",
@@ -46,12 +46,12 @@ def _language_model(words, rng):
 
 
 def _list(number, line, rng):
-    """Eight hypotheses, sorted by the total: 0.5 TM0 + 0.25 WordPenalty0 and something for the sentence."""
+    """Return eight hypotheses, best total first; it is 0.5 TM0 + 0.25 WordPenalty0 and a constant of the sentence."""
     collected = []
     for _ in range(8):
-        kept = rng.random(len(line)) < rng.random()
-        words = np.where(kept, line, rng.integers(0, WORDS, len(line)))
-        first, second = round(kept.mean() + 0.5 * rng.normal(), 4), round(float(rng.normal()), 4)
+        correct = rng.random(len(line)) < rng.random()
+        words = np.where(correct, line, rng.integers(0, WORDS, len(line)))
+        first, second = round(correct.mean() + 0.5 * rng.normal(), 4), round(float(rng.normal()), 4)
         text = " ".join(f"t{word}" for word in words)
         collected.append((0.5 * first + 0.25 * second - number, text, first, second))
     return "".join(

@@ -1,4 +1,4 @@
-"""What a language model says of words, one after another, by the kernel that decoders use."""
+"""Scores of word sequences by a language model, from the kernel that decoders use."""
 
 import numpy as np
 
@@ -15,14 +15,14 @@ def _score_words(automaton, state, words, scores):
 
 
 def score_words(model, words, state):
-    """log10 of the probability of each word, float32, and the state after the last; words are ids of the model."""
+    """Return log10 probabilities of words (ids of the model) in float32, and the state after the last word."""
     words = np.ascontiguousarray(words, np.int32)
     scores = np.empty(len(words), np.float32)
     return scores, int(_score_words(model.automaton, state, words, scores))
 
 
 def score_sentence(model, words):
-    """log10 of the probability of each word of a sentence, from `<s>` to `</s>`; words are bytes."""
+    """Return log10 probabilities of the words (bytes) of a sentence and of `</s>`, starting after `<s>`."""
     return score_words(model, np.append(model.ids(words), np.int32(model.end_word)), model.begin_state)[0]
 
 
@@ -34,9 +34,9 @@ def _score_jointly(models, state, words, scores, states):
 
 
 def score_jointly(models, sentences, weights):
-    """The weighted log10 of the words of sentences after `<s>`, and the states after them, of several models.
+    """Return weighted log10 scores of words by several models, and the states after them, as two lists per sentence.
 
-    Words are bytes; the states of all sentences are of one search.  Returns a pair of lists for each sentence.
+    Words are bytes; each sentence starts after `<s>`.  The states of all sentences belong to one search.
     """
     searched = models.searched(np.array(weights, np.float64), sum(map(len, sentences)))
     collected = []

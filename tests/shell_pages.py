@@ -1,9 +1,8 @@
-"""Pages whose commands are run: their shell blocks, literally and in one shell, and the outputs printed behind them.
+"""Checks of pages: all shell blocks of a page are run in one shell, and their output is compared with the page.
 
-A block of `sh` is run.  A block of `text` behind it is its output, standard error included; a line `...` stands for
-any number of lines.  Numbers may differ by `TOLERANCE`, times by anything.  Where `<!-- varies -->` stands before a
-block of output, it is enough if half of its lines are there: which phrases a model trained on little data finds is
-chance.
+A `text` block after an `sh` block is its output, including standard error; a line `...` stands for any number of
+lines.  Numbers may differ by `TOLERANCE`, times by any amount.  If `<!-- varies -->` precedes a block of output, half
+of its lines suffice: which phrases a model trained on little data finds is random.
 """
 
 import re
@@ -12,24 +11,24 @@ from dataclasses import dataclass
 
 TOLERANCE = 0.15
 ELISION = "..."
-# Of numbers such as similarities, and of what is nearly zero.
+# Absolute tolerance for numbers such as similarities and for those near zero.
 _CLOSE = 0.1
 _BLOCK = re.compile(
     r"(?P<varies><!-- varies -->\n)?^```(?P<kind>sh|text)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
-# Values that vary by chance: differences of BLEU and their p-values, durations, the name of the model.
+# Values that vary between runs: differences of BLEU and their p-values, durations, the hash of a model.
 _CHANCE = re.compile(r"[-+±]\d+\.\d+(?: +\d\.\d+)?|\d+(?:\.\d+)? s\b|-[0-9a-f]{8}\b")
 
 
 @dataclass
 class Block:
-    """Commands, and what is printed of their output.
+    """Commands, and their output as printed on the page.
 
     Attributes:
-        commands: of one block.
-        output: the lines printed behind it; None if nothing is.
-        varies: whether its words may differ.
+        commands: text of the shell block.
+        output: lines of the output block that follows it; None without one.
+        varies: whether up to half of the lines may differ.
     """
 
     commands: str
@@ -38,7 +37,7 @@ class Block:
 
 
 def blocks(page):
-    """The blocks of a page, in order."""
+    """Return the shell blocks of a page, in order."""
     collected = []
     for match in _BLOCK.finditer(page):
         if match["kind"] == "sh":
@@ -49,7 +48,7 @@ def blocks(page):
 
 
 def run(found, cwd, env, timeout):
-    """Run the blocks one after another in one shell; the output of each, as lines.
+    """Run blocks one after another in one shell; return the output lines of each.
 
     Raises:
         AssertionError: a command fails.
@@ -67,12 +66,12 @@ def run(found, cwd, env, timeout):
 
 
 def words_of(line):
-    """A line without its numbers."""
+    """Return a line with its numbers replaced by `#`."""
     return " ".join(_NUMBER.sub("#", _CHANCE.sub("#", line)).split())
 
 
 def same(printed, real):
-    """Whether a printed line is that line, but for what may differ."""
+    """Return whether a line of a page equals an output line within the tolerances."""
     if words_of(printed) != words_of(real):
         return False
     numbers = ([float(n.replace(",", "")) for n in _NUMBER.findall(_CHANCE.sub("#", line))] for line in (printed, real))
@@ -80,7 +79,7 @@ def same(printed, real):
 
 
 def matches(printed, real):
-    """Whether the lines printed are those lines, `...` standing for any number of them."""
+    """Return whether lines of a page match the output lines; `...` stands for any number of lines."""
     if not printed:
         return not real
     if printed[0] == ELISION:
@@ -89,11 +88,11 @@ def matches(printed, real):
 
 
 def is_right(block, real):
-    """Whether the output printed behind a block is what came out."""
+    """Return whether the output printed for a block matches its real output."""
     if block.output is None:
         return True
     if not block.varies:
         return matches(block.output, real)
-    there = {words_of(line) for line in real}
+    real_lines = {words_of(line) for line in real}
     printed = [words_of(line) for line in block.output if line != ELISION]
-    return sum(line in there for line in printed) * 2 >= len(printed)
+    return sum(line in real_lines for line in printed) * 2 >= len(printed)

@@ -1,4 +1,4 @@
-"""The files of an experiment in a folder: a small random model, texts that it can translate, and a configuration."""
+"""Files of an experiment: a small random model, texts that it can translate, and a configuration."""
 
 import gzip
 import random
@@ -61,7 +61,7 @@ folder = "model"
 
 
 def table_lines(seed=1):
-    """Some hundred entries of sources of one and two words."""
+    """Return some hundred table lines with sources of one and two words."""
     rng = random.Random(seed)
     sources = [[word] for word in SOURCE] + [[first, second] for first in SOURCE for second in SOURCE]
     lines = []
@@ -78,7 +78,7 @@ def table_lines(seed=1):
 
 
 def write_texts(folder, name, sentences, rng):
-    """A text and its translation, which has little to do with it."""
+    """Write a random text and a random text of the same number of lines as its translation."""
     for side, words in (("src", SOURCE), ("trg", TARGET)):
         lines = [b" ".join(rng.choices(words, k=rng.randint(2, 7))) for _ in range(sentences)]
         (folder / f"{name}.{side}").write_bytes(b"\n".join(lines) + b"\n")
@@ -91,7 +91,7 @@ def small_model(seed=1, dimension=6):
 
 
 def write_experiment(folder, more="", seed=1):
-    """All files; return the path of the configuration, which has `more` at its end."""
+    """Write all files; return the path of the configuration, to which `more` is appended."""
     rng = random.Random(seed)
     folder.mkdir(exist_ok=True)
     (folder / "table.gz").write_bytes(gzip.compress(b"".join(table_lines(seed)), 1, mtime=0))
@@ -106,19 +106,19 @@ def write_experiment(folder, more="", seed=1):
 
 
 def naive_bleu(hypothesis, reference):
-    """BLEU of a corpus as everybody knows it, smoothed as sacrebleu smooths."""
+    """Return standard corpus BLEU, smoothed like sacrebleu."""
     from collections import Counter
 
     matches, totals = np.zeros(4), np.zeros(4)
-    length = expected = 0
-    for one, other in zip(hypothesis, reference, strict=True):
-        one, other = one.split(), other.split()
-        length, expected = length + len(one), expected + len(other)
+    length = reference_length = 0
+    for translation, gold in zip(hypothesis, reference, strict=True):
+        translation, gold = translation.split(), gold.split()
+        length, reference_length = length + len(translation), reference_length + len(gold)
         for n in range(4):
-            grams, truth = (
-                Counter(tuple(words[i : i + n + 1]) for i in range(len(words) - n)) for words in (one, other)
+            grams, gold_grams = (
+                Counter(tuple(words[i : i + n + 1]) for i in range(len(words) - n)) for words in (translation, gold)
             )
-            matches[n] += sum(min(count, truth[gram]) for gram, count in grams.items())
+            matches[n] += sum(min(count, gold_grams[gram]) for gram, count in grams.items())
             totals[n] += sum(grams.values())
     if not matches.any() or not totals.all():
         return 0.0
@@ -127,5 +127,5 @@ def naive_bleu(hypothesis, reference):
         if matches[n] == 0:
             smoothing *= 2
             matches[n] = 1 / smoothing
-    brevity = min(0.0, 1 - expected / length)
+    brevity = min(0.0, 1 - reference_length / length)
     return float(100 * np.exp(np.mean(np.log(matches / totals)) + brevity))

@@ -1,4 +1,4 @@
-"""Small encoders of syntax, and a toy bitext whose endings tell the parts of speech, see `toy_treebanks`."""
+"""Small syntax encoders, and a toy bitext in the languages of `toy_treebanks`."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ from phrasetool.syntax.settings import SyntaxShape
 from phrasetool.training.data import TextPairs
 from tests.toy_treebanks import toy_sentences
 
-# Sizes and steps that learn the toy bitext in seconds.
+# Settings that learn the toy bitext in seconds.
 FAST = {
     "pieces": 330, "piece_units": 12, "units": 10, "layers": 2, "tag_units": 6, "language_units": 3,
     "decoder_units": 14, "batch_size": 8, "epochs": 3, "learning_rate": 0.01, "dropout": 0.1, "min_length": 1,
@@ -19,13 +19,13 @@ FAST = {
 
 
 def toy_lines(count, seed=1):
-    """English and German sentences; the first of one is called the translation of the first of the other."""
+    """Return English and German sentences; those with the same index are used as translations of each other."""
     sides = [toy_sentences(language, count, seed) for language in ("en", "de")]
     return [[" ".join(form for form, _ in sentence.tokens) for sentence in side] for side in sides]
 
 
 def named(first, second, languages=("en", "de")):
-    """Lines of both sides as what is learnt from."""
+    """Return lines of both sides as a `NamedBitext`."""
     sides = []
     for lines in (first, second):
         words = {}
@@ -45,7 +45,7 @@ def toy_pieces(size=330):
 
 
 def random_syntax_model(seed=1, longest=40, **changes):
-    """An untrained encoder of the toy languages."""
+    """Return an untrained encoder of the toy languages."""
     pieces = toy_pieces()
     sizes = {"piece_units": 7, "units": 5, "layers": 2, "tag_units": 4, "language_units": 3, "decoder_units": 6}
     shape = SyntaxShape(pieces=len(pieces), languages=2, longest=longest, **{**sizes, **changes})

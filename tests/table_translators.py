@@ -10,7 +10,7 @@ from tests.conftest import SOURCE_WORDS, TARGET_WORDS
 
 
 def translator(source_words=SOURCE_WORDS, target_words=TARGET_WORDS, cell="gru", output="vectors", seed=1):
-    """A translator between the words of the tests' tables."""
+    """Return a translator between the words of the tests' tables."""
     network = pytest.importorskip("phrasetool.translator.network")
     architecture = TranslatorArchitecture(cell, 6, 8, 1, False, 2, 7, 5, output)
     rng = np.random.default_rng(seed)
@@ -22,12 +22,12 @@ def translator(source_words=SOURCE_WORDS, target_words=TARGET_WORDS, cell="gru",
 
 
 def backward_translator(**options):
-    """The same from the target's language into the source's."""
+    """Return a translator from the target language into the source language."""
     return translator(TARGET_WORDS, SOURCE_WORDS, **options)
 
 
 def naive_score(model, source, target, reading="normalised"):
-    """The score of one pair of lists of ids, by what the network predicts for it alone; NaN if it has none."""
+    """Return the score of one pair of id lists, predicted without a batch; NaN if its lengths are unsupported."""
     import torch
 
     from phrasetool.phrases import Phrases

@@ -1,4 +1,4 @@
-"""Small tables with the oddities of the tables of Moses' regression tests, and some that those lack: name -> bytes."""
+"""Small tables with the peculiarities of the tables in Moses' regression tests, and further ones: name -> bytes."""
 
 import random
 
@@ -25,7 +25,7 @@ def _scores(rng, count, constant=None):
 
 
 def _table(name, line, sources=SOURCES, targets=TARGETS, most=9, big=0):
-    """Groups of up to `most` targets, one of `big`; sorted as Moses sorts."""
+    """Return a table sorted as Moses sorts, with up to `most` targets per source and `big` more for the first one."""
     rng = random.Random(name)
     lines = []
     for i, source in enumerate(sources):
@@ -65,7 +65,7 @@ def _factored(words, tag):
 
 
 def _factored_table(name, source, target):
-    """Factors on the sides asked for."""
+    """Return a table with factors on the selected sides."""
     return _table(
         name,
         lambda rng, s, t: (
@@ -77,7 +77,7 @@ def _factored_table(name, source, target):
 
 
 def _more_oddities():
-    """What no table of Moses' tests has, and forms of those that it does have."""
+    """Return tables with features missing from Moses' tests, and variants of features that they have."""
     return {
         "factored source": _factored_table("factored source", True, False),
         "factored both": _factored_table("factored both", True, True),
@@ -222,7 +222,7 @@ def build():
 
 
 TABLES = build()
-# Wrong lines among good ones, as (line number from 1, what is wrong with it).
+# A table with malformed lines among well-formed ones, and the numbers of the malformed lines, from 1.
 MALFORMED = (
     b"das ||| the ||| 0.5 0.25 ||| 0-0\n"
     b"das ||| a ||| 0.5 zero ||| 0-0\n"
@@ -236,7 +236,7 @@ MALFORMED = (
 )
 MALFORMED_LINES = [2, 3, 4, 5, 6, 7, 8]
 
-# What is given as a table now and then and is none.
+# Files that users may pass as a table by mistake.
 OTHER_FILES = {
     "half table": b"das ||| the ||| 0-0  ||| 0.5 0.25 ||| 4 2 |||\n"
     b"das haus ||| the house ||| 0-0 1-1  ||| 0.5 1 ||| 2 1 |||\n",
@@ -253,7 +253,7 @@ OTHER_FILES = {
     "pairs": b"das ||| the ||| 3\ndas haus ||| the house ||| 1\n",
 }
 
-# The tables of Moses' regression tests (moses-regression-tests 36ca9c2b) and what stands for each here.
+# The tables of Moses' regression tests (moses-regression-tests 36ca9c2b) and the table that represents each here.
 STANDS_FOR = {
     "models/basic-surface-only/phrase-table.gz": "latin-1",
     "models/lexicalized-reordering/phrase-table.0-0.gz": "lexicalised",
@@ -287,7 +287,7 @@ STANDS_FOR = {
     "tests/extract.phrase-based-weighted/truth/extract": "extract with weights",
 }
 
-# An ini of a table of four scores, the file t.
+# A moses.ini of a table with four scores in the file `t`.
 INI = """\
 [input-factors]
 0

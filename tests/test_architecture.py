@@ -1,4 +1,4 @@
-"""Which room may know which, no circles, and which files may print."""
+"""Layers of the code, import cycles, forbidden imports, and output outside the command line."""
 
 import ast
 import re
@@ -37,7 +37,8 @@ TORCH_FREE = (
     "settings",
     "start",
 )
-# From the ground up: a room knows those below it.  What stands at the top of `phrasetool` is a room of its own.
+# Layers of packages and top-level modules, from the lowest.  They import only from lower layers; those of the lowest
+# layer may import each other.
 FLOORS = {
     "phrasetool": [
         ["errors", "phrases", "options", "pipeline", "text_splitting", "watch"], ["cluster", "disk"],
@@ -63,7 +64,7 @@ FLOORS = {
 
 
 def name_of(path):
-    """As it is imported."""
+    """Return the name under which a file is imported."""
     package, folder = next((name, folder) for name, folder in HOUSE.items() if path.is_relative_to(folder))
     parts = [package, *path.relative_to(folder).with_suffix("").parts]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -74,13 +75,13 @@ PATHS = {name_of(path): path for path in MODULES}
 
 @cache
 def nodes(path):
-    """The syntax tree of a file, as a list of its nodes."""
+    """Return all nodes of the syntax tree of a file."""
     return list(ast.walk(ast.parse(path.read_text("utf-8"))))
 
 
 @cache
 def imports(path):
-    """Every module a file names in an import, wherever it stands."""
+    """Return all modules that a file imports, including imports within functions."""
     collected = set()
     for node in nodes(path):
         if isinstance(node, ast.Import):
@@ -94,7 +95,7 @@ def imports(path):
 
 @cache
 def known():
-    """Module -> the modules of this repository that it imports."""
+    """Return, for each module, the modules of this repository that it imports."""
     return {name: imports(path) & PATHS.keys() - {name} for name, path in PATHS.items()}
 
 
@@ -107,7 +108,7 @@ def modules(folder):
 
 
 def floor_of(name):
-    """Of a module in its package; None for the package's own `__init__`."""
+    """Return the layer of a module in its package, None for the package's own `__init__`."""
     package, *inner = name.split(".")
     if not inner:
         return None
@@ -116,7 +117,7 @@ def floor_of(name):
     return floors[0]
 
 
-def test_rooms_know_only_what_is_below_them():
+def test_packages_import_only_lower_layers():
     wrong = []
     for name, others in known().items():
         for other in others:
@@ -128,14 +129,14 @@ def test_rooms_know_only_what_is_below_them():
     assert not wrong
 
 
-def test_no_circles():
+def test_no_import_cycles():
     try:
         TopologicalSorter(known()).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
 
 
-def test_a_command_is_a_file():
+def test_each_command_has_a_module():
     from phrasetool_cli.main import COMMANDS
 
     files = modules("cli/phrasetool_cli/commands")
@@ -154,12 +155,12 @@ def test_a_command_is_a_file():
         ("", {"pickle", "tests", "cPickle", "dill", "joblib"}),
     ],
 )
-def test_imports_point_one_way(room, forbidden):
-    wrong = {str(path.relative_to(ROOT)): found for path in modules(room) if (found := tops(path) & forbidden)}
+def test_forbidden_imports(room, forbidden):
+    wrong = {str(path.relative_to(ROOT)): imported for path in modules(room) if (imported := tops(path) & forbidden)}
     assert not wrong
 
 
-def test_no_prints_and_no_exits_outside_the_command_line():
+def test_no_prints_or_exits_outside_the_command_line():
     for path in modules("phrasetool") + modules("moses_compat"):
         for node in nodes(path):
             if isinstance(node, ast.Call):
@@ -167,7 +168,7 @@ def test_no_prints_and_no_exits_outside_the_command_line():
                 assert name not in ("print", "sys.exit", "exit", "os._exit"), f"{path}:{node.lineno}"
 
 
-def test_no_module_has_a_room_for_leftovers():
+def test_no_module_has_a_catch_all_name():
     assert not [path for path in MODULES if re.search(r"util|helper|manager|misc|common", path.name)]
 
 

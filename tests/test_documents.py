@@ -1,4 +1,4 @@
-"""The manual and the README: links lead somewhere, nothing is stale, commands have the options they are given."""
+"""The manual and the README: valid links, up-to-date numbers and pages, and commands with existing options."""
 
 import functools
 import importlib.util
@@ -24,7 +24,7 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
 PAGES += [ROOT / "cli/phrasetool_cli/demo/README.md", *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
-# A room or a file of this repository.
+# Path of a folder or file of this repository.
 PATH = re.compile(r"`((?:phrasetool|moses_compat|cli|tests|docs|benchmarks|examples)/[\w./-]*)`")
 
 
@@ -38,16 +38,16 @@ def python(*arguments):
 
 @functools.cache
 def anchors(page):
-    """The anchors of a page's headings, as MkDocs and forges make them, and those that it names itself."""
+    """Return the anchors of a page: those that MkDocs and forges derive from headings, and explicit ones."""
     text = page.read_text("utf-8")
     headings = re.findall(r"^#+ (.*)$", CODE.sub("", text), re.MULTILINE)
-    made = {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
-    return made | set(re.findall(r'<a id="([^"]*)">', text))
+    generated = {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    return generated | set(re.findall(r'<a id="([^"]*)">', text))
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The manual, built without a warning."""
+    """Folder of the manual, built without warnings."""
     folder = tmp_path_factory.mktemp("site")
     outcome = python("-m", "mkdocs", "build", "--strict", "--site-dir", str(folder))
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
@@ -62,7 +62,7 @@ def test_the_manual_builds_without_a_warning(site):
 
 
 def test_a_dead_link_is_a_warning(tmp_path):
-    """What the test above says would be worth nothing without this."""
+    """The strict build, on which the test above relies, fails for dead links."""
     config = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:")[0]
     config = config.replace("docs_dir: docs", f"docs_dir: {tmp_path / 'docs'}").replace("  - docs/hooks.py", "  []")
     (tmp_path / "docs").mkdir()
@@ -73,7 +73,7 @@ def test_a_dead_link_is_a_warning(tmp_path):
         assert (outcome.returncode == 0) == good, outcome.stderr
 
 
-def test_the_site_asks_no_other_machine_for_anything(site):
+def test_the_site_loads_nothing_from_other_hosts(site):
     pages = list(site.rglob("*.html"))
     assert len(pages) > 20
     for path in pages:
@@ -81,7 +81,7 @@ def test_the_site_asks_no_other_machine_for_anything(site):
 
 
 def test_no_page_shows_raw_markup(site):
-    """Snippets and marks that a formatter broke are text on the page, which the strict mode does not notice."""
+    """Snippets and markers that a formatter broke are not rendered as text; strict mode does not detect these."""
     for path in site.rglob("*.html"):
         text = re.sub(r"<[^>]*>", "", path.read_text("utf-8"))
         assert not re.search(r"-- ?8 ?&lt; ?--|^:::|<!-- value|\{\{ ", text, re.MULTILINE), path
@@ -104,15 +104,15 @@ def test_links_lead_to_files_and_headings_of_the_repository():
             assert not anchor or anchor in anchors(target), (page, link)
 
 
-def test_paths_that_are_named_are_there():
-    # A changelog names what was there.
-    named = {
+def test_mentioned_paths_exist():
+    # The changelog mentions paths that no longer exist.
+    mentioned = {
         (path, page) for page in PAGES if page.name != "CHANGELOG.md" for path in PATH.findall(page.read_text("utf-8"))
     }
-    assert [(path, page) for path, page in named if not list(ROOT.glob(path.rstrip("/")))] == []
+    assert [(path, page) for path, page in mentioned if not list(ROOT.glob(path.rstrip("/")))] == []
 
 
-def test_the_first_page_of_results_leads_to_every_other():
+def test_the_index_of_results_links_to_every_page():
     pages = {page.name for page in (DOCS / "results").glob("*.md")} - {"index.md"}
     assert pages == {page for page in pages if f"({page}" in (DOCS / "results" / "index.md").read_text("utf-8")}
 
@@ -124,13 +124,13 @@ def test_the_readme_is_short():
     assert "<!--" not in text
 
 
-def test_tables_and_numbers_are_those_of_the_results():
+def test_tables_and_numbers_match_the_results():
     outcome = python("benchmarks/result_tables.py", "--check")
     assert outcome.returncode == 0, outcome.stderr
 
 
-def test_stale_and_typed_numbers_are_found(tmp_path):
-    """What the test above says would be worth nothing without this."""
+def test_stale_and_typed_numbers_are_detected(tmp_path):
+    """The check of the test above detects outdated values and numbers typed by hand."""
     text = (DOCS / "results/speed.md").read_text("utf-8")
     check = "import sys; sys.path.insert(0, 'benchmarks'); import result_tables as r; from pathlib import Path\n"
     check += "for p in map(Path, sys.argv[1:]): t = p.read_text('utf-8'); print(r.filled(t) == t, r.faults(p, t))"
@@ -151,22 +151,22 @@ def test_stale_and_typed_numbers_are_found(tmp_path):
 
 @pytest.fixture(scope="module")
 def reference_pages():
-    """The script that writes the pages about commands and options."""
+    """Module that generates the pages about commands and options."""
     spec = importlib.util.spec_from_file_location("generate_commands", DOCS / "generate_commands.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_a_name_of_an_option_has_one_meaning(reference_pages):
-    """Where the help of an option differs between commands, a common meaning is written down; its form is the same."""
+def test_an_option_name_has_one_meaning(reference_pages):
+    """Options whose help differs between commands have a common meaning in MEANINGS, and the same form."""
     options = reference_pages.options()
     differing = {name for name, uses in options.items() if len(reference_pages.help_texts(uses)) > 1}
     assert differing == set(reference_pages.MEANINGS)
     forms = {name: {(one.nargs, one.is_flag) for _, one in uses} for name, uses in options.items()}
     # filter-bitext writes two files.
-    assert {name for name, found in forms.items() if len(found) > 1} == {"--output"}
-    # Those of Moses' program have its meanings.
+    assert {name for name, variants in forms.items() if len(variants) > 1} == {"--output"}
+    # `filter-pt` keeps the option letters of the Moses program.
     own = {name: [one for one in uses if one[0] != "filter-pt"] for name, uses in options.items()}
     letters = {}
     for name, uses in own.items():
@@ -176,15 +176,15 @@ def test_a_name_of_an_option_has_one_meaning(reference_pages):
     assert {short for short, names in letters.items() if len(names) > 1} == set()
 
 
-def test_former_names_are_those_of_no_other_option_of_the_command(reference_pages):
+def test_former_option_names_are_not_reused(reference_pages):
     for name, command, context in reference_pages.commands():
-        present = {text for one in command.get_params(context) for text in one.opts}
+        present = {text for parameter in command.get_params(context) for text in parameter.opts}
         renamed = getattr(command, "renamed", {})
         assert not set(renamed) & present, name
         assert set(renamed.values()) <= present, name
 
 
-def test_the_table_of_options_is_that_of_the_commands(reference_pages):
+def test_the_table_of_options_is_up_to_date(reference_pages):
     text = (DOCS / "options.md").read_text("utf-8")
     assert text == reference_pages.options_page(), "docs/options.md is stale; run `make documents`"
 
@@ -208,7 +208,7 @@ def test_each_command_has_a_page_with_its_help(reference_pages):
 
 
 def commands(text):
-    """The phrasetool commands in the shell blocks of a page, as lists of words."""
+    """Yield the phrasetool commands in the shell blocks of a page, as lists of words."""
     for block in re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
             for part in re.split(r"\s(?:\||&&|<|>)\s", line.removeprefix("$ ")):
@@ -217,7 +217,7 @@ def commands(text):
 
 
 def check_options(name, arguments):
-    """Refuse an option that a command does not have; values are not looked at."""
+    """Raise a usage error for options that a command does not have; values are not checked."""
     overview = cli.make_context("phrasetool", [], resilient_parsing=True)
     command = cli.get_command(overview, name)
     assert command is not None, name
@@ -226,7 +226,7 @@ def check_options(name, arguments):
 
 
 def test_commands_in_the_pages_are_accepted():
-    seen = set()
+    checked = set()
     for page in PAGES:
         if page.name == "wrong-uses.md":
             continue
@@ -235,17 +235,17 @@ def test_commands_in_the_pages_are_accepted():
                 check_options(name, arguments)
             except click.UsageError as error:
                 pytest.fail(f"{page.relative_to(ROOT)}: phrasetool {name} {shlex.join(arguments)}: {error}")
-            seen.add(name)
-    assert len(seen) > 15
+            checked.add(name)
+    assert len(checked) > 15
 
 
-def test_an_option_that_is_none_is_found():
+def test_unknown_options_are_detected():
     ((name, *arguments),) = commands("```sh\n$ phrasetool prune table.gz --targetsize 0.1 | head\n```")
     with pytest.raises(click.UsageError, match="targetsize"):
         check_options(name, arguments)
 
 
-def test_the_citation_is_of_this_version():
+def test_the_citation_has_the_current_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert citation["cff-version"] == "1.2.0"
@@ -259,7 +259,7 @@ def test_the_citation_is_of_this_version():
 @pytest.mark.requires_reference
 @pytest.mark.slow
 @pytest.mark.timeout(1600)
-def test_the_commands_of_the_readme_print_what_it_says(reference, tmp_path):
+def test_readme_commands_print_the_documented_output(reference, tmp_path):
     for path in reference.iterdir():
         if path.name != "forced-pairs.gz":
             (tmp_path / path.name).symlink_to(path)
@@ -269,13 +269,17 @@ def test_the_commands_of_the_readme_print_what_it_says(reference, tmp_path):
         (tmp_path / side).symlink_to(bitext)
     for side in ("dev.de", "dev.en"):
         (tmp_path / side).symlink_to(reference.parent / side)
-    result = [block for block in blocks((ROOT / "README.md").read_text("utf-8")) if "phrasetool" in block.commands]
-    # `improve` takes a quarter of an hour: benchmarks/improve.py runs it, and tests/cli/test_improve.py a small one.
-    result = [
-        block for block in result if block.commands.startswith("phrasetool ") and " improve " not in block.commands
+    readme_blocks = [
+        block for block in blocks((ROOT / "README.md").read_text("utf-8")) if "phrasetool" in block.commands
     ]
-    assert len(result) == 4
+    # `improve` takes a quarter of an hour; benchmarks/improve.py runs it, and tests/cli/test_improve.py a small case.
+    readme_blocks = [
+        block
+        for block in readme_blocks
+        if block.commands.startswith("phrasetool ") and " improve " not in block.commands
+    ]
+    assert len(readme_blocks) == 4
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    outputs = run(result, tmp_path, clean_environment(PATH=path), timeout=1500)
-    for block, output in zip(result, outputs, strict=True):
+    outputs = run(readme_blocks, tmp_path, clean_environment(PATH=path), timeout=1500)
+    for block, output in zip(readme_blocks, outputs, strict=True):
         assert is_right(block, output), "\n".join(output)

@@ -1,4 +1,4 @@
-"""The scripts in `examples/` do what they say; the tour is tested beside the library."""
+"""Scripts in `examples/`, except the tour, which is tested in tests/library."""
 
 import itertools
 import os
@@ -24,30 +24,30 @@ def toy_german(monkeypatch):
     sys.modules.pop("toy_german")
 
 
-def test_made_sentences_are_told_apart_and_in_step(toy_german):
+def test_generated_sentences_are_unique_and_parallel(toy_german):
     known = set()
-    made = toy_german.sentences(Random(1), 300, known, toy_german.KNOWN_THINGS)
-    made += toy_german.sentences(Random(1), 300, known)
-    assert len({pair[0] for pair, _ in made}) == 600 == len(known)
+    samples = toy_german.sentences(Random(1), 300, known, toy_german.KNOWN_THINGS)
+    samples += toy_german.sentences(Random(1), 300, known)
+    assert len({pair[0] for pair, _ in samples}) == 600 == len(known)
     words = list(itertools.chain(toy_german._PERSONS, toy_german._THINGS, toy_german._VERBS, toy_german._TIMES))
-    for (german, english), part in made:
+    for (german, english), part in samples:
         assert (" weil " in german) == (" because " in english)
-        said = [f" {german} ", f" {english} "]
+        texts = [f" {german} ", f" {english} "]
         for word in words:
-            # Of a word in one language, as often in the other.
-            assert len({text.count(f" {side} ") for text, side in zip(said, word[:2], strict=True)}) == 1, word
-        # A part says nothing that the whole does not, and clearly less.
+            # Each word occurs as often as its translation.
+            assert len({text.count(f" {side} ") for text, side in zip(texts, word[:2], strict=True)}) == 1, word
+        # The partial translation is a prefix of the full one, and clearly shorter.
         assert english.startswith(part[:-2])
         assert len(part.split()) <= 0.75 * len(english.split())
     unknown = {word[0] for word in toy_german._THINGS[toy_german.KNOWN_THINGS :]}
-    seen = [bool(unknown & set(pair[0].split())) for pair, _ in made]
-    assert not any(seen[:300])
-    assert sum(seen[300:]) > 100
+    has_unknown = [bool(unknown & set(pair[0].split())) for pair, _ in samples]
+    assert not any(has_unknown[:300])
+    assert sum(has_unknown[300:]) > 100
 
 
 @pytest.mark.slow
 @pytest.mark.skipif("PHRASETOOL_SLOW" not in os.environ, reason="takes two minutes: PHRASETOOL_SLOW=1")
-# Thirty commands, one of which trains and three of which tune: minutes, where something else runs beside them.
+# Thirty commands, one of which trains and three of which tune, take minutes on a busy machine.
 @pytest.mark.timeout(1500)
 def test_mined_and_filtered_pairs_make_a_better_table(tmp_path):
     for package in ("torch", "eflomal", "sacrebleu"):
@@ -58,22 +58,22 @@ def test_mined_and_filtered_pairs_make_a_better_table(tmp_path):
     )  # fmt: skip
     assert outcome.returncode == 0, outcome.stderr
     counts = {
-        name: (int(pairs.replace(",", "")), int(right.replace(",", "")))
-        for name, pairs, right in re.findall(
+        name: (int(pairs.replace(",", "")), int(correct.replace(",", "")))
+        for name, pairs, correct in re.findall(
             r"^(mined|kept): ([\d,]+) pairs, ([\d,]+) of them right", outcome.stdout, re.M
         )
     }
     assert counts["mined"][1] >= 900
     assert counts["kept"][1] >= 0.95 * counts["mined"][1]
-    gone, lost = (before - after for before, after in zip(counts["mined"], counts["kept"], strict=True))
-    assert gone >= 50 > 5 * lost
+    dropped, dropped_correct = (before - after for before, after in zip(counts["mined"], counts["kept"], strict=True))
+    assert dropped >= 50 > 5 * dropped_correct
     removed = re.search(r"removed ([\d,]+) of ([\d,]+) wrong pairs, and ([\d,]+) right ones", outcome.stdout).groups()
     assert [int(part.replace(",", "")) for part in removed] == [
-        gone - lost,
+        dropped - dropped_correct,
         counts["mined"][0] - counts["mined"][1],
-        lost,
+        dropped_correct,
     ]
     assert len(re.findall(r"a phrase table of [\d,]+ entries", outcome.stdout)) == 3
-    by = dict(re.findall(r"by-(\w+)/test\.en\D+([\d.]+) ", outcome.stdout.rpartition("BLEU, more is better")[2]))
-    assert float(by["kept"]) > float(by["trusted"]) + 3
-    assert float(by["kept"]) > float(by["mined"])
+    bleu = dict(re.findall(r"by-(\w+)/test\.en\D+([\d.]+) ", outcome.stdout.rpartition("BLEU, more is better")[2]))
+    assert float(bleu["kept"]) > float(bleu["trusted"]) + 3
+    assert float(bleu["kept"]) > float(bleu["mined"])

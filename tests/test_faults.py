@@ -1,4 +1,4 @@
-"""The short form of `benchmarks/faults.py`: fewer kills, limits and inputs, seeds fixed; and what fuzzing found."""
+"""Short version of `benchmarks/faults.py`: fewer kills, limits and inputs, fixed seeds; inputs found by fuzzing."""
 
 import warnings
 from pathlib import Path
@@ -37,8 +37,8 @@ def test_killed_at_any_moment(place, command):
     assert result.counts["killed"] >= KILLED[command] - 1
 
 
-def test_what_a_third_state_would_be_called(place, monkeypatch):
-    """The harness sees what it looks for: an output that is written as it grows, and a file that is left."""
+def test_partial_outputs_are_detected(place, monkeypatch):
+    """The harness detects an output that is written in place and a file that is left behind."""
     script = place.inputs / "careless.py"
     script.write_text(
         "import sys, time\nopen('stray', 'w').close()\nwith open('out', 'w') as out:\n"
@@ -53,7 +53,7 @@ LACKS = {"RLIMIT_FSIZE": 1000, "EIO": 1000, "small disk": 8192, "RLIMIT_AS": 110
 
 
 @pytest.mark.parametrize("name", LACKS)
-def test_something_is_lacking(place, name):
+def test_scarce_resources(place, name):
     if name == "EIO" and not limits.build_shim(place):
         pytest.skip("there is no C compiler here")
     lack = next(lack for lack in limits.LACKS if lack.name == name)
@@ -71,8 +71,8 @@ def attempt(name, data):
 
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: path.name)
-def test_what_fuzzing_found(path):
-    """Each was a traceback, a warning of numpy's or too much memory once."""
+def test_inputs_found_by_fuzzing(path):
+    """Each input once caused a traceback, a numpy warning or excessive memory use."""
     attempt(path.name.rpartition("-")[0].replace("-", " "), path.read_bytes())
 
 
@@ -90,8 +90,8 @@ def test_damaged_inputs(name, tmp_path):
     assert worker.inputs > worker.refused or name == "safetensors header"
 
 
-def test_a_line_that_gets_lost_is_seen(tmp_path):
-    """The harness sees what it looks for, and finds the one line of many."""
+def test_a_lost_line_is_detected(tmp_path):
+    """The harness detects a lost line and isolates it among several lines."""
     from tests.fuzz.target import Target, Wrong
 
     def run(data):
@@ -104,33 +104,33 @@ def test_a_line_that_gets_lost_is_seen(tmp_path):
     assert Path(tmp_path, name).read_bytes() == b"h\nx\n"
 
 
-def test_runs_of_several_seeds_are_added_and_none_is_counted_twice():
+def test_totals_add_runs_and_reject_repeated_seeds():
     def inputs(count, seconds, peak, seed, **faults):
-        one = {"inputs": count, "refused": 1, "seconds": seconds, "peak": peak, "faults": faults, "deaths": [],
+        record = {"inputs": count, "refused": 1, "seconds": seconds, "peak": peak, "faults": faults, "deaths": [],
                "inputs a second": 1, "seeds": [seed]}  # fmt: skip
-        return {"plain": {"targets": {"table": one}}}
+        return {"plain": {"targets": {"table": record}}}
 
     old = inputs(100, 10.0, 7, 1)
     del old["plain"]["targets"]["table"]["seeds"]
-    both = added_inputs(old, inputs(200, 5.0, 9, 2, crash="file"))
-    table = both["plain"]["targets"]["table"]
+    total = added_inputs(old, inputs(200, 5.0, 9, 2, crash="file"))
+    table = total["plain"]["targets"]["table"]
     assert (table["inputs"], table["seconds"], table["inputs a second"], table["peak"]) == (300, 15.0, 20, 9)
-    assert (table["seeds"], both["plain"]["inputs"], both["plain"]["refused"]) == ([1, 2], 300, 2)
-    assert both["faults"] == ["table: crash"]
+    assert (table["seeds"], total["plain"]["inputs"], total["plain"]["refused"]) == ([1, 2], 300, 2)
+    assert total["faults"] == ["table: crash"]
 
     old = {"commands": {"prune": {"killed": 4, "reruns": 1}}, "faults": []}
     more = {"prune": {"killed": 2, "outputs old": 3, "seeds": [2]}, "tag": {"killed": 5, "seeds": [2]}}
-    both = added_kills(old, {"commands": more, "faults": ["one"]})
-    assert both["commands"]["prune"] == {"killed": 6, "reruns": 1, "outputs old": 3, "seeds": [1, 2]}
-    assert both["commands"]["tag"] == {"killed": 5, "seeds": [2]}
-    assert (both["all"], both["faults"]) == ({"killed": 11, "outputs old": 3, "reruns": 1}, ["one"])
-    result = {**both, "faults": ["prune @x: a", "prune-all: b", "tag @x: c"]}
+    total = added_kills(old, {"commands": more, "faults": ["one"]})
+    assert total["commands"]["prune"] == {"killed": 6, "reruns": 1, "outputs old": 3, "seeds": [1, 2]}
+    assert total["commands"]["tag"] == {"killed": 5, "seeds": [2]}
+    assert (total["all"], total["faults"]) == ({"killed": 11, "outputs old": 3, "reruns": 1}, ["one"])
+    result = {**total, "faults": ["prune @x: a", "prune-all: b", "tag @x: c"]}
     again = added_kills(result, {"commands": {"prune": {"killed": 1, "seeds": [3]}}, "faults": ["prune @x: d"]})
     assert (again["faults"], again["mended"]) == (["prune-all: b", "tag @x: c", "prune @x: d"], ["prune @x: a"])
     assert added_kills(again, {"commands": {}, "faults": []})["mended"] == again["mended"]
 
-    check_seed({"kill": both}, "kill", ["prune", "tag"], 3)
+    check_seed({"kill": total}, "kill", ["prune", "tag"], 3)
     with pytest.raises(SystemExit, match="seed 2 of tag is counted already"):
-        check_seed({"kill": both}, "kill", ["tag"], 2)
+        check_seed({"kill": total}, "kill", ["tag"], 2)
     with pytest.raises(SystemExit, match="seed 1 of table is counted already"):
         check_seed({"fuzz": inputs(1, 1, 1, 1)}, "fuzz", ["table"], 1)

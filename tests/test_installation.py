@@ -1,4 +1,4 @@
-"""The wheel, as a user installs it: nothing but the base, and no checkout, no PyTorch, no compiler in sight."""
+"""Installation of the wheel with only its base dependencies: without the checkout, PyTorch or a compiler."""
 
 import os
 import shutil
@@ -31,12 +31,12 @@ def run(*command, **options):
 
 
 def tracked():
-    """The files of the checkout, by their names in it."""
+    """Return the relative paths of the tracked files of the checkout."""
     return [line for line in run("git", "ls-files", cwd=ROOT).splitlines() if (ROOT / line).is_file()]
 
 
 def copied(folder):
-    """A copy of the checkout, as builds leave files behind."""
+    """Copy the checkout, because builds leave files behind; return the copy."""
     source = folder / "source"
     for name in tracked():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def copied(folder):
 
 
 def wheel(folder, python, source=None, **environment):
-    """A wheel of a folder or an archive with the source, of a copy of the checkout if none is named."""
+    """Build a wheel from a source folder or archive, by default from a copy of the checkout."""
     source = source or copied(folder)
     isolated = [] if environment else ["--no-deps"]
     extra = ["--no-build-isolation", "--no-deps"] if environment else isolated
@@ -61,13 +61,13 @@ def install(folder, python, made):
 
 
 def warm_up(binaries, folder, **environment):
-    """Prune and annotate with the model that phrasetool brings; nothing else is on the PATH."""
-    alone = {
+    """Run commands with the bundled demo model; by default, nothing else is on the PATH."""
+    inherited = {
         name: value
         for name, value in clean_environment().items()
         if not name.startswith(("PYTHON", "PHRASETOOL", "PATH"))
     }
-    environment = {**alone, "PATH": str(binaries), "HOME": str(folder), **environment}
+    environment = {**inherited, "PATH": str(binaries), "HOME": str(folder), **environment}
 
     def phrasetool(*words):
         outcome = subprocess.run(
@@ -84,23 +84,23 @@ def warm_up(binaries, folder, **environment):
         ["prune", "--method", "count", "--target-size", "30%", table, "-o", "counted.gz"],
         ["decode", "--moses-ini", "demo/engine/moses.ini", "demo/engine/test.zh", "-o", "out"],
     ):
-        code, said = phrasetool(*words)
-        assert code == 0, said
-        assert "compiling" not in said
+        code, errors = phrasetool(*words)
+        assert code == 0, errors
+        assert "compiling" not in errors
         assert (folder / words[-1]).stat().st_size > 1000
-    code, said = phrasetool("train", table)
-    assert (code, said) == (
+    code, errors = phrasetool("train", table)
+    assert (code, errors) == (
         1,
         "phrasetool: error: this needs torch, which is not installed: pip install 'phrasetool[train]'\n",
     )
-    code, said = phrasetool("prune", "-t", "0.7", table, *model, "--similarities", "s.parquet", "-o", "no.gz", "-q")
-    assert (code, said) == (
+    code, errors = phrasetool("prune", "-t", "0.7", table, *model, "--similarities", "s.parquet", "-o", "no.gz", "-q")
+    assert (code, errors) == (
         1, "phrasetool: error: this needs pyarrow, which is not installed: pip install 'phrasetool[parquet]'\n",
     )  # fmt: skip
     assert not (folder / "no.gz").exists()
 
 
-def test_the_base_of_a_wheel_with_compiled_kernels(tmp_path):
+def test_a_wheel_with_compiled_kernels_installs_only_the_base(tmp_path):
     binaries = install(tmp_path, sys.executable, wheel(tmp_path, sys.executable, PHRASETOOL_COMPILE="1"))
     packages = {line.split("==")[0] for line in run(binaries / "pip", "freeze").splitlines()}
     assert {name.split(" ")[0] for name in packages} <= BASE
@@ -113,28 +113,28 @@ def test_the_base_of_a_wheel_with_compiled_kernels(tmp_path):
 def test_a_wheel_for_every_platform(tmp_path, version):
     candidates = [shutil.which(f"python{version}"), *Path.home().glob(f".pyenv/versions/{version}.*/bin/python")]
     working = [
-        found for found in candidates
-        if found and subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode == 0
+        python for python in candidates
+        if python and subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
     ]  # fmt: skip
     if not working:
         pytest.skip(f"no Python {version} here")
     binaries = install(tmp_path, working[0], wheel(tmp_path, working[0]))
-    # Kernels are compiled here, which is announced unless it was asked for.
+    # The run compiles kernels; it announces that only if PHRASETOOL_KERNELS does not request it.
     warm_up(binaries, tmp_path, PHRASETOOL_KERNELS="numba", PATH=f"{binaries}{os.pathsep}/bin")
 
 
-def test_the_source_as_an_archive_is_whole_and_makes_a_wheel(tmp_path):
+def test_the_source_archive_is_complete_and_builds_a_wheel(tmp_path):
     source = copied(tmp_path)
-    # What a run leaves in a checkout stays there.
-    for left in ("phrasetool/_kernels.so", "moses_compat/__pycache__/blocks.pyc"):
-        (source / left).parent.mkdir(exist_ok=True)
-        (source / left).write_bytes(b"left")
+    # Files that runs leave in a checkout are not packed.
+    for stray in ("phrasetool/_kernels.so", "moses_compat/__pycache__/blocks.pyc"):
+        (source / stray).parent.mkdir(exist_ok=True)
+        (source / stray).write_bytes(b"left")
     run(sys.executable, "setup.py", "-q", "sdist", "-d", tmp_path, cwd=source, env=clean_environment())
     (archive,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as members:
         names = {name.partition("/")[2] for name in (member.name for member in members if member.isfile())}
-    made = {name for name in names if name in ("PKG-INFO", "setup.cfg") or ".egg-info/" in name}
-    mine = {name for name in tracked() if not name.startswith(".")}
-    assert names - made == mine
+    generated = {name for name in names if name in ("PKG-INFO", "setup.cfg") or ".egg-info/" in name}
+    expected = {name for name in tracked() if not name.startswith(".")}
+    assert names - generated == expected
     binaries = install(tmp_path, sys.executable, wheel(tmp_path, sys.executable, archive))
     warm_up(binaries, tmp_path, PHRASETOOL_KERNELS="numba", PATH=f"{binaries}{os.pathsep}/bin")

@@ -1,4 +1,4 @@
-"""The commands of docs/guides/moses/ do what the pages say: on a small model, and on a real run of Moses."""
+"""The commands of docs/guides/moses/ have the documented effects on a small model and on a real Moses run."""
 
 import gzip
 import os
@@ -23,14 +23,14 @@ OTHERS = sorted(path.name for path in PAGES.glob("*.md") if path.name != "index.
 
 
 def commands(page, until=None):
-    """The lines of a page that can be run, those before the heading `until` only."""
+    """Return the commands of a page, only those before the heading `until` if it is given."""
     text = (PAGES / page).read_text("utf-8").partition(f"\n## {until}\n")[0]
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
 
 
 def run_page(page, more=None, until=None):
-    """Run them in this folder; `more` says what to append to which command."""
+    """Run the commands of a page here; `more` has additional arguments by command."""
     for line in commands(page, until):
         program, name, *arguments = shlex.split(line)
         if program == "sed":
@@ -43,7 +43,7 @@ def run_page(page, more=None, until=None):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Somebody's model folder, small, in which everything of the first page was done."""
+    """Small model folder in which all commands of the first page have been run."""
     folder = tmp_path_factory.mktemp("recipes")
     (folder / "corpus").mkdir()
     (folder / "model").mkdir()
@@ -63,19 +63,19 @@ def folder(tmp_path_factory):
         yield folder
 
 
-def test_every_command_there_is_ours_and_they_are_many():
+def test_all_commands_of_the_pages_exist():
     lines = [line for page in ["index.md", *OTHERS] for line in commands(page)]
     assert len(lines) > 20
     assert {shlex.split(line)[1] for line in lines if line.startswith("phrasetool ")} <= set(COMMANDS)
     assert len(OTHERS) == 4
 
 
-def test_no_page_has_a_command_that_is_not_run():
+def test_every_command_of_the_pages_is_run():
     for page in ["index.md", *OTHERS]:
         text = (PAGES / page).read_text("utf-8")
-        result = re.findall(r"^(?:\$ )?(phrasetool .*)$", text, re.MULTILINE)
-        # A word in a sentence may begin a line; a command has an option or a file.
-        assert [line for line in result if line not in commands(page) and " model/" in line] == []
+        command_lines = re.findall(r"^(?:\$ )?(phrasetool .*)$", text, re.MULTILINE)
+        # A line of text may begin with the word phrasetool; a command contains a file of the model.
+        assert [line for line in command_lines if line not in commands(page) and " model/" in line] == []
 
 
 def test_the_walkthrough(folder):
@@ -87,7 +87,7 @@ def test_the_walkthrough(folder):
     assert Path(small.reordering).name == "reordering-table.small.wbe-msd-bidirectional-fe.gz"
     sizes = [model.features.sizes["TranslationModel"] for model in (full, annotated, tuned, small)]
     assert sizes == [4, 8, 8, 8]
-    # The table is annotated as a whole, pruned afterwards, and its reordering table with it.
+    # The whole table is annotated first, then pruned together with its reordering table.
     tables = [read(Path(path)).splitlines() for path in (full.table, annotated.table, small.table, small.reordering)]
     pairs = [[line.split(b" ||| ")[:2] for line in lines] for lines in tables]
     assert pairs[0] == pairs[1]
@@ -106,7 +106,7 @@ def test_the_walkthrough(folder):
 @pytest.mark.parametrize("page", OTHERS)
 def test_the_other_pages(folder, page):
     if page == "ems.md":
-        # EMS names tables without their ending.
+        # EMS refers to tables without their ending.
         text = (folder / "model/moses.ini").read_text("utf-8")
         assert text.count(".gz ") + text.count(".gz\n") == 2
         (folder / "model/moses.ini.1").write_text(re.sub(r"\.gz(?=\s)", "", text), "utf-8")

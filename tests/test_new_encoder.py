@@ -1,4 +1,4 @@
-"""A new encoder and a new objective: a class each and a line in a registry, and every command knows them."""
+"""A new encoder and a new objective need one class and one registry line each; every command supports them."""
 
 import json
 import sys
@@ -103,7 +103,7 @@ class Bag(EncoderKind):
 
 @dataclass(frozen=True)
 class Nearest(CoTrainingObjective):
-    """Half the squared distance to the partner, less that to a random phrase, if that is near."""
+    """Half the squared distance to the partner, plus a hinge loss on that to a random phrase."""
 
     reach: float = option(2.0, "How near a random phrase may be.")
 
@@ -140,7 +140,7 @@ def trained(registered, tmp_path):
     return tmp_path / "m"
 
 
-def test_it_trains_and_is_stored(trained):
+def test_it_is_trained_and_saved(trained):
     config = json.loads((trained / "config.json").read_text())
     assert (config["encoder"], config["encoder_options"], config["dimension"]) == ("bag-of-words", {"power": 3}, 20)
     assert config["columns"] == ["bag_of_words_st", "bag_of_words_ts"]
@@ -148,7 +148,7 @@ def test_it_trains_and_is_stored(trained):
     assert BilingualModel.load(trained).signature.startswith("model:bag-of-words+nearest-")
 
 
-def test_every_command_knows_it(trained, tmp_path):
+def test_every_command_supports_it(trained, tmp_path):
     outcome = run_inside("evaluate-model", tmp_path / "pairs.gz", "-m", trained, "--candidates", "50", "--json")
     assert json.loads(outcome.out)["accuracy_at_1"] > 0.3
     table = write(tmp_path / "t.gz", b"a1 ||| A1 ||| 0.5\na1 ||| B4 ||| 0.5\na1 ||| C2 ||| 0.5\nb2 ||| B2 ||| 0.5\n")
@@ -169,9 +169,9 @@ def test_every_command_knows_it(trained, tmp_path):
     assert "reach                1.5" in text
 
 
-def test_help_shows_it(registered):
-    named = ("--architecture", "bag-of-words", "--loss", "nearest")
-    text = " ".join(run_inside("train", "phrases", *named, "--help").out.decode().split())
+def test_help_lists_its_options(registered):
+    options = ("--architecture", "bag-of-words", "--loss", "nearest")
+    text = " ".join(run_inside("train", "phrases", *options, "--help").out.decode().split())
     assert "--reach X How near a random phrase may be. [default: 2]" in text
     assert "--power N Nothing depends on it. [default: 1]" in text
     assert "--dimension N Size of a phrase vector. [default: 20]" in text
@@ -185,7 +185,7 @@ def test_help_shows_it(registered):
         (("--architecture", "bag-of-words", "--alpha", "0.5"), "the encoder bag-of-words does not reconstruct"),
     ],
 )
-def test_what_does_not_fit_it_is_bad_usage(registered, arguments, message):
+def test_unsuitable_options_are_usage_errors(registered, arguments, message):
     outcome = run_inside("train", "pairs.gz", *arguments)
     assert outcome.code == 2
     assert message in outcome.err
@@ -193,7 +193,7 @@ def test_what_does_not_fit_it_is_bad_usage(registered, arguments, message):
 
 @pytest.mark.parametrize("frozen", [(), ("--freeze-encoders",)])
 @pytest.mark.parametrize("loss", [*OBJECTIVES, "nearest"])
-def test_it_takes_any_objective(registered, loss, frozen, tmp_path):
+def test_it_works_with_any_objective(registered, loss, frozen, tmp_path):
     pairs = write(tmp_path / "pairs.gz", pair_lines()[:1500].rpartition(b"\n")[0])
     options = ("--architecture", "bag-of-words", "--loss", loss, "--epochs", "1", *frozen)
     assert run_inside("train", pairs, "-o", tmp_path / "m", *options, "-q").code == 0

@@ -1,4 +1,4 @@
-"""A new family of models: a package and a line in the registry, and the commands have it."""
+"""A new model family needs one package and one registry line; the commands then support it."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from tests.commands import read, run_inside, write
 
 @dataclass(frozen=True)
 class DiceSettings(DeclaredSettings):
-    """What is learnt."""
+    """Training settings."""
 
     kind: ClassVar[str] = "dice"
     min_count: int = option(1, "Words seen less often are left out.", ge=1)
@@ -46,7 +46,7 @@ class DiceModel(SavedModel):
         return f"model:dice-{self.identity}"
 
     def description(self):
-        return {"sizes": [len(one) for one in self.vocabularies]}
+        return {"sizes": [len(vocabulary) for vocabulary in self.vocabularies]}
 
     def named_vocabularies(self):
         return dict(zip(("source", "target"), self.vocabularies, strict=True))
@@ -79,7 +79,7 @@ class DiceModel(SavedModel):
 
 @dataclass(frozen=True)
 class DiceReport:
-    """What the log says of an epoch."""
+    """Log entry of an epoch."""
 
     epoch: int
     seen_lines: int
@@ -87,7 +87,7 @@ class DiceReport:
 
 
 def train_dice(texts, settings, run):
-    """Learn from the lines of two texts."""
+    """Train a model on the lines of two texts."""
     run.check()
     run.on_report(DiceReport(1, len(texts[0]), 0.25))
     words = [Counter(word for line in text for word in line.split(b" ")) for text in texts]
@@ -138,8 +138,8 @@ def test_a_family_of_one_package_and_one_line(dice, tmp_path):
     assert record["training"]["min_count"] == 1
     assert record["training"]["texts"] == [str(source), str(target)]
 
-    # Neither a finished model nor an option out of range is passed over.
-    assert "there is a finished model already" in run_inside("train", "dice", source, target, "-o", folder).err
+    # A finished model is not overwritten, and an option out of range is rejected.
+    assert "the folder already has a finished model" in run_inside("train", "dice", source, target, "-o", folder).err
     assert "min_count is 0" in run_inside("train", "dice", source, target, "-o", tmp_path / "x", "--min-count", "0").err
 
     shown = ran("inspect", folder).out.decode()
@@ -163,7 +163,7 @@ def test_a_family_of_one_package_and_one_line(dice, tmp_path):
     assert expected[0] == 1
     np.testing.assert_allclose(scores[0], expected[0], atol=1e-4)
     assert scores[1] < 1e-3
-    # Of a pair that it cannot score, a model gives no score, which changes no product.
+    # A pair without a score gets the column 1, which does not change products.
     assert scores[2] == 1
     assert f"a column is Dice coefficient by {folder}" in outcome.err
     assert "1 have only unknown words on a side" in outcome.err

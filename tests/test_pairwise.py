@@ -1,4 +1,4 @@
-"""The combinations that other tests run: no two values of two options are left out."""
+"""`pairwise` covers every pair of values of two factors."""
 
 from itertools import combinations, product
 
@@ -9,7 +9,7 @@ from tests.pairwise import pairwise
 
 
 @given(st.lists(st.integers(1, 7), min_size=2, max_size=5))
-def test_every_two_values_stand_together_and_the_largest_factors_decide_how_many_rows_there_are(sizes):
+def test_rows_contain_every_pair_and_are_few(sizes):
     factors = [[[f, i] for i in range(size)] for f, size in enumerate(sizes)]
     rows = pairwise(*factors)
     for f, g in combinations(range(len(sizes)), 2):

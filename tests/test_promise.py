@@ -1,4 +1,4 @@
-"""Every line that stays is byte-identical to the input, and nothing but the columns is new."""
+"""Output lines are byte-identical to input lines, except for added columns."""
 
 import gzip
 from collections import Counter
@@ -17,7 +17,7 @@ from tests.pairwise import in_turn
 from tests.tables import TABLES
 from tests.variants import for_each
 
-# The name's end and options; the output must be the same for all.
+# File endings and options; all must give the same output.
 WAYS = [
     ("", ("--threads", 1, "--block-bytes", 1 << 21)),
     (".gz", ("--threads", 2, "--block-bytes", 512)),
@@ -28,7 +28,7 @@ WAYS = [
 
 @st.composite
 def tables_with_oddities(draw):
-    """Random lines, spaces and ends of lines, a few lines being wrong."""
+    """Draw tables with random fields, spaces and line ends, and a few malformed lines."""
     sources = st.sampled_from(
         [b"das", b"das haus", b"das  haus ", b" das", b"ist", b"gr\xfcn|ADJ", b"&apos;s", b"qq", b"[X]"]
     )
@@ -49,7 +49,7 @@ def tables_with_oddities(draw):
         return draw(sources) + cut + draw(targets) + cut + draw(scores) + draw(rest)
 
     lines = [draw(wrong) if draw(st.integers(0, 7)) == 0 else line() for _ in range(draw(st.integers(0, 12)))]
-    # The first good line says how many scores there are.
+    # The first well-formed line sets the number of scores.
     end = draw(st.sampled_from([b"\n", b"\r\n"]))
     text = b"".join(line + end for line in [b"das ||| a ||| 1 1", *lines])
     return text if draw(st.booleans()) else text.removesuffix(end)
@@ -62,15 +62,23 @@ def prune(table, model_folder, *options):
 @for_each(("name", "ways"), in_turn(sorted(TABLES), WAYS, 2))
 def test_prune_of_moses_tables(name, model_folder, tmp_path, ways):
     table, ((ending, options), (other_ending, other_options)) = TABLES[name], ways
-    source, out, gone = write(tmp_path / f"in{ending}", table), tmp_path / f"out{ending}", tmp_path / f"gone{ending}"
+    source, out, rejected_file = (
+        write(tmp_path / f"in{ending}", table),
+        tmp_path / f"out{ending}",
+        tmp_path / f"gone{ending}",
+    )
     rule = ("-t", "0.3", "--keep-top", "1")
-    assert prune(source, model_folder, *rule, *options, "-o", out, "--rejected", gone).code == 0
-    kept, rejected, lines = naive.split_lines(read(out)), naive.split_lines(read(gone)), naive.split_lines(table)
+    assert prune(source, model_folder, *rule, *options, "-o", out, "--rejected", rejected_file).code == 0
+    kept, rejected, lines = (
+        naive.split_lines(read(out)),
+        naive.split_lines(read(rejected_file)),
+        naive.split_lines(table),
+    )
     assert naive.is_ordered_subset(kept, lines)
     assert naive.is_ordered_subset(rejected, lines)
     assert sorted(kept + rejected) == sorted(lines)
-    # A last line without a line feed stays the last one, so nothing is glued together.
-    assert read(out).count(b"\n") + read(gone).count(b"\n") == table.count(b"\n")
+    # A last line without a line feed remains the last one, so no lines are joined.
+    assert read(out).count(b"\n") + read(rejected_file).count(b"\n") == table.count(b"\n")
     command = ("prune", "-m", model_folder, "-q", "--allow-empty", *rule, *other_options)
     piped = run_inside(*command, stdin=write(tmp_path / f"piped{other_ending}", table).read_bytes())
     assert (piped.code, piped.out) == (0, read(out))
@@ -106,8 +114,8 @@ def test_annotated_and_pruned_tables_go_to_parquet_and_back(table, model_folder,
         assert run_inside("convert", packed, "-o", "-", "-q").out == (tmp_path / "u").read_bytes()
 
 
-def test_removing_something(model_folder, tmp_path):
-    # The tests above would pass if nothing were ever removed.
+def test_some_lines_are_removed(model_folder, tmp_path):
+    # The tests above would also pass if nothing were ever removed.
     kept = prune(write(tmp_path / "t", TABLES["seven fields"]), model_folder, "-t", "0.3", "--keep-top", "1").out
     assert 0 < len(naive.split_lines(kept)) < len(naive.split_lines(TABLES["seven fields"]))
 
@@ -115,7 +123,11 @@ def test_removing_something(model_folder, tmp_path):
 @settings(max_examples=60)
 @given(tables_with_oddities(), st.sampled_from([1, 100, 1 << 21]), st.sampled_from(["keep", "skip"]))
 def test_prune_of_random_tables(model_folder, workspace, table, size, on_error):
-    source, out, gone = write(workspace / "promise-in", table), workspace / "promise-out", workspace / "promise-gone"
+    source, out, rejected_file = (
+        write(workspace / "promise-in", table),
+        workspace / "promise-out",
+        workspace / "promise-gone",
+    )
     outcome = prune(
         source,
         model_folder,
@@ -130,13 +142,13 @@ def test_prune_of_random_tables(model_folder, workspace, table, size, on_error):
         "-o",
         out,
         "--rejected",
-        gone,
+        rejected_file,
     )
     assert outcome.code == 0
     lines = naive.split_lines(table)
     parsed = naive.parse_table(table, naive.first_score_count(table))[0]
     expected = [line for line, entry in zip(lines, parsed, strict=True) if on_error == "keep" or entry.fault == "ok"]
-    kept, rejected = naive.split_lines(out.read_bytes()), naive.split_lines(gone.read_bytes())
+    kept, rejected = naive.split_lines(out.read_bytes()), naive.split_lines(rejected_file.read_bytes())
     assert naive.is_ordered_subset(kept, expected)
     assert sorted(kept + rejected) == sorted(expected)
 
@@ -145,23 +157,25 @@ def test_prune_of_random_tables(model_folder, workspace, table, size, on_error):
 def test_real_table(reference, tmp_path):
     with gzip.open(reference / "phrase-table.gz") as file:
         table = b"".join(file.readline() for _ in range(20_000))
-    parts, parameters = [], []
+    vocabularies, parameters = [], []
     for side in (0, 1):
-        seen = Counter(naive.unescape(word) for line in table.splitlines() for word in line.split(b"|||")[side].split())
-        # Rare words stay unknown, as they are to a trained model.
-        words = [word for word, count in seen.items() if count > 3]
-        parts.append(Vocabulary([UNKNOWN_WORD, *words]))
+        word_counts = Counter(
+            naive.unescape(word) for line in table.splitlines() for word in line.split(b"|||")[side].split()
+        )
+        # Rare words are unknown, as to a trained model.
+        words = [word for word, count in word_counts.items() if count > 3]
+        vocabularies.append(Vocabulary([UNKNOWN_WORD, *words]))
         parameters.append(random_parameters(len(words) + 1, 16, side))
-    BilingualModel(*parts, *parameters, Rae()).save(tmp_path / "model")
+    BilingualModel(*vocabularies, *parameters, Rae()).save(tmp_path / "model")
     source, out = write(tmp_path / "t.gz", table), tmp_path / "o.gz"
     assert run_inside("annotate", source, "-m", tmp_path / "model", "-o", out, "-q", "--force").code == 0
     assert naive.cut_columns(read(out), 2) == table
-    gone = tmp_path / "gone"
-    pruned = prune(source, tmp_path / "model", "--force", "-t", "0.3", "--keep-top", "1", "--rejected", gone)
+    rejected_file = tmp_path / "gone"
+    pruned = prune(source, tmp_path / "model", "--force", "-t", "0.3", "--keep-top", "1", "--rejected", rejected_file)
     assert pruned.code == 0
     kept, lines = naive.split_lines(pruned.out), naive.split_lines(table)
     assert 2000 < len(kept) < 19_000
     assert naive.is_ordered_subset(kept, lines)
-    assert Counter(kept) + Counter(naive.split_lines(read(gone))) == Counter(lines)
+    assert Counter(kept) + Counter(naive.split_lines(read(rejected_file))) == Counter(lines)
     # No source is lost.
     assert {line.split(b" ||| ")[0] for line in kept} == {line.split(b" ||| ")[0] for line in lines}

@@ -1,6 +1,6 @@
-"""A real Moses loads what was annotated, pruned and binarised here, and finds what our decoder finds.
+"""A real Moses loads annotated, pruned and binarised tables, and agrees with phrasetool's decoder.
 
-Skipped where Moses' programs are not on the PATH.
+Skipped if the Moses programs are neither on the PATH nor in MOSES_BIN.
 """
 
 import gzip
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.requires_moses
 GOLDEN = Path(__file__).parent / "golden/extraction"
 SENTENCES = 20
 NBEST = 20
-# Moses prints six digits, of sums in single precision.
+# Moses prints six digits of sums in single precision.
 TOLERANCE = 2e-3
 BINARY = {
     "compact": ["processPhraseTableMin", "processLexicalTableMin"],
@@ -37,7 +37,7 @@ def programs_on_the_path(monkeypatch):
 
 @pytest.fixture(scope="module")
 def folder(moses, tmp_path_factory):
-    """A small model, as it is, pruned, and annotated with weights of 0 and of 0.2."""
+    """Folder with a small model: full, pruned, and annotated with weights of 0 and 0.2."""
     folder = tmp_path_factory.mktemp("real-moses")
     shutil.copy(GOLDEN / "table.7.gz", folder / "table.gz")
     shutil.copy(GOLDEN / "reordering.gz", folder / "reordering.gz")
@@ -62,14 +62,14 @@ def folder(moses, tmp_path_factory):
 
 
 def ours(*arguments):
-    """Run a command of ours; return its standard output."""
+    """Run a phrasetool command; return its standard output."""
     outcome = run_inside(*arguments)
     assert outcome.code == 0, outcome.err
     return outcome.out
 
 
 def moses_output(program, ini, name):
-    """What a real Moses makes of the text: its translations, and its n-best list."""
+    """Return the translations and the n-best list of a real Moses."""
     arguments = ["-n-best-list", f"{name}.moses.nbest", str(NBEST), "distinct"]
     more = ["-include-segmentation-in-n-best", "true"]
     with open("text", "rb") as text:
@@ -88,7 +88,7 @@ def our_output(ini, name):
 
 
 def best_of(candidates):
-    """Sentence -> the total of its best derivation."""
+    """Return the total of the best derivation by sentence."""
     best = {}
     for candidate in candidates:
         best[candidate.sentence] = max(candidate.total, best.get(candidate.sentence, candidate.total))
@@ -96,33 +96,33 @@ def best_of(candidates):
 
 
 def derivations(candidates):
-    """(sentence, words, spans) -> the candidate."""
+    """Return candidates by (sentence, words, spans)."""
     return {(c.sentence, tuple(c.words), tuple(c.spans)): c for c in candidates}
 
 
 def compare(theirs, found, sentences=SENTENCES):
-    """The same best translations, and the same features of every derivation that is in both n-best lists."""
+    """Assert equal best translations, and equal features of every derivation that both n-best lists contain."""
     (their_lines, their_list), (our_lines, our_list) = theirs, found
     their_best, our_best = best_of(their_list), best_of(our_list)
     assert their_best.keys() == our_best.keys() == set(range(sentences))
     for number, total in their_best.items():
         assert our_best[number] == pytest.approx(total, abs=TOLERANCE)
-    # Where two translations are equally good, either may win.
+    # Either of two translations with equal scores may be the best one.
     runners_up = {
         number: [c.total for c in their_list if c.sentence == number and c.words != their_lines[number]]
         for number in range(sentences)
     }
-    for number, (line, other) in enumerate(zip(their_lines, our_lines, strict=True)):
+    for number, (line, counterpart) in enumerate(zip(their_lines, our_lines, strict=True)):
         tied = any(total > their_best[number] - TOLERANCE for total in runners_up[number])
-        assert line == other or tied, number
+        assert line == counterpart or tied, number
     their_derivations, our_derivations = derivations(their_list), derivations(our_list)
     both = their_derivations.keys() & our_derivations.keys()
     assert len(both) > 0.5 * len(their_derivations)
     for key in both:
-        mine, other = our_derivations[key].features, their_derivations[key].features
-        assert mine.keys() == other.keys()
-        for name, values in other.items():
-            assert mine[name] == pytest.approx(values, abs=TOLERANCE), (key, name)
+        features, counterpart = our_derivations[key].features, their_derivations[key].features
+        assert features.keys() == counterpart.keys()
+        for name, values in counterpart.items():
+            assert features[name] == pytest.approx(values, abs=TOLERANCE), (key, name)
 
 
 @pytest.mark.parametrize("name", ["full", "pruned", "annotated", "weighted"])
@@ -142,7 +142,7 @@ def test_weights_of_zero_change_nothing(folder, moses):
 def test_binary_tables(folder, moses, kind):
     for program in BINARY[kind]:
         moses(program)
-    # Each kind in a folder of its own, as the reordering table has one name.
+    # Each kind needs a separate folder, because the name of the reordering table is the same.
     Path(kind).mkdir()
     output = ["-o", f"{kind}/table", "--reordering-table", "small.reordering.gz"]
     lines = ours("binarize", "weighted.gz", "--to", kind, *output, "-q")
@@ -190,7 +190,7 @@ Small= 0.1
 
 @pytest.fixture(scope="module")
 def several(moses, tmp_path_factory):
-    """Two tables that share a third of their entries, the second with two scores; 100 sentences of their words."""
+    """Model with two tables that share a third of the entries, and 100 sentences; the path of `build_binary`."""
     folder = tmp_path_factory.mktemp("several")
     first, second = [], []
     for number, line in enumerate(gzip.decompress((GOLDEN / "table.7.gz").read_bytes()).splitlines(keepends=True)):

@@ -1,4 +1,4 @@
-"""The HTML reports in a real browser without a network: they show, toggle, sort, search, and ask for nothing."""
+"""HTML reports in a real browser without a network: display, toggles, sorting, search, and no requests."""
 
 import html
 import json
@@ -20,7 +20,7 @@ QUIET = (
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--enable-logging=stderr",
 )  # fmt: skip
-# What a page looks like, found out by itself and left in it.
+# Script that adds a description of the displayed page to the page.
 PROBE = """
 <script>
 addEventListener("load", () => {
@@ -71,7 +71,7 @@ def look(browser, report, tmp_path):
         path = tmp_path / "report.html"
         path.write_text(page.replace("</body>", PROBE.replace("STEPS", steps)), encoding="utf-8")
         if width < 500:
-            # No window is as narrow as a telephone; a frame in it may be.
+            # Windows cannot be as narrow as a telephone, but a frame can.
             frame = tmp_path / "frame.html"
             probe = "document.body.append(document.querySelector('iframe').contentDocument.getElementById('probe'))"
             frame.write_text(
@@ -97,21 +97,21 @@ def look(browser, report, tmp_path):
 
 def overlaps(boxes):
     return [
-        (one, other)
-        for place, one in enumerate(boxes)
-        for other in boxes[:place]
-        if one[0] < other[2] and other[0] < one[2] and one[1] + 1 < other[3] and other[1] + 1 < one[3]
+        (first, second)
+        for index, first in enumerate(boxes)
+        for second in boxes[:index]
+        if first[0] < second[2] and second[0] < first[2] and first[1] + 1 < second[3] and second[1] + 1 < first[3]
     ]
 
 
 def requested(log):
-    """Addresses that a page asked the network for; what the browser asks for itself has no page as its initiator."""
+    """Return the URLs that a page requested; the browser's own requests have no page as their initiator."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     started = [line for line in lines if re.search(r'"initiator":"(?!not an origin")', line)]
     return {match[1] for line in started for match in re.finditer(r'"url":"([^"]*)"', line)}
 
 
-def test_everything_shows_and_nothing_is_asked_for(look):
+def test_everything_is_visible_and_nothing_is_requested(look):
     result, folder = look()
     assert result["sections"] == dict.fromkeys(
         [
@@ -139,7 +139,7 @@ def test_everything_shows_and_nothing_is_asked_for(look):
     assert requested(folder / "net.json") == set()
 
 
-def test_a_telephone_and_the_dark(look):
+def test_narrow_screens_and_dark_mode(look):
     result, _ = look(width=400, flags=("--blink-settings=preferredColorScheme=0",))
     assert result["overflow"] <= 0
     assert result["drawings"] == 2 + 2 + 1 + 1
@@ -148,7 +148,7 @@ def test_a_telephone_and_the_dark(look):
     assert max(map(int, re.findall(r"\d+", result["dark"]))) < 60
 
 
-def test_methods_and_test_sets_by_the_address(look):
+def test_the_url_selects_methods_and_test_sets(look):
     result, _ = look("#hide=random,composition%2Bsemantic&text=test%20b")
     assert result["figures"] == ["test b", "test b"]
     assert result["gone"] == ["0", "2"]
@@ -157,7 +157,7 @@ def test_methods_and_test_sets_by_the_address(look):
     assert [row[0] for row in result["rows"]["overview-words"]] == ["composition"]
 
 
-def test_an_address_that_says_nonsense(look):
+def test_invalid_selections_in_the_url_are_ignored(look):
     result, _ = look("#hide=nobody,%zz&text=none")
     assert result["figures"] == ["ALL", "ALL"]
     assert result["gone"] == []
@@ -186,7 +186,7 @@ def test_clicks(look):
     assert result["focus"] == [0, True]
 
 
-def test_a_page_with_hardly_anything(look):
+def test_a_minimal_report(look):
     page = write_report("tiny", {"contests": all_frames()["contests"]}, {})["report.html"].decode()
     result, _ = look(page=page)
     assert result["sections"] == {"contests-section": True, "about": True}
@@ -194,7 +194,7 @@ def test_a_page_with_hardly_anything(look):
 
 @pytest.fixture(scope="module")
 def table_page(tmp_path_factory):
-    """The page of `report`, with a phrase that tries to be a script."""
+    """Page of `report` for a table with a script element as a phrase, and the number of table lines."""
     folder = tmp_path_factory.mktemp("table")
     small_model().save(folder / "model")
     lines = [*table_lines(), b"a ||| <script>document.title=1</script> ||| 1 1 1 1 ||| 0-0 ||| 9 9 9\n"]
@@ -206,7 +206,7 @@ def table_page(tmp_path_factory):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_sample_of_a_table_is_sorted_and_searched(look, table_page, width):
+def test_the_sample_of_a_table_can_be_sorted_and_searched(look, table_page, width):
     page, lines = table_page
     steps = """
     const table = document.getElementById("sample-entries"), head = name =>
@@ -230,7 +230,10 @@ def test_the_sample_of_a_table_is_sorted_and_searched(look, table_page, width):
     """
     result, folder = look(page=page, width=width, steps=steps)
     assert (result["all"], result["none"], result["verdicts"]) == (lines, 0, 14)
-    down, up = ([float(text.replace("−", "-")) for text in result[way] if text != "no score"] for way in ("down", "up"))
+    down, up = (
+        [float(text.replace("−", "-")) for text in result[direction] if text != "no score"]
+        for direction in ("down", "up")
+    )
     assert down == sorted(down, reverse=True)
     assert up == sorted(up)
     assert [row[2] for row in result["script"]] == ["<script>document.title=1</script>"]
@@ -243,7 +246,7 @@ def test_the_sample_of_a_table_is_sorted_and_searched(look, table_page, width):
     assert requested(folder / "net.json") == set()
 
 
-def test_a_page_that_asks_for_something_is_found_out(look):
-    """What the tests above say of the report would be worth nothing without this."""
+def test_requests_are_detected(look):
+    """Requests of a page are detected, on which the tests above rely."""
     _, folder = look(page="<p>x</p><section id=one>y</section><img src='http://example.org/a.png'></body>")
     assert requested(folder / "net.json") == {"http://example.org/a.png"}

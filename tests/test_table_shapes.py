@@ -1,4 +1,4 @@
-"""Factored tokens and rules: what is looked up is the words; what is written is the line."""
+"""Factored tokens and rules: models look up their words, and annotation keeps the rest of the line unchanged."""
 
 import re
 
@@ -23,7 +23,7 @@ def columns(table, model_folder, folder):
 @pytest.mark.parametrize("name", ["factored source", "factored target", "factored both", "twelve columns"])
 def test_a_factored_token_is_looked_up_by_its_surface(model_folder, tmp_path, name):
     table = TABLES[name]
-    # Not the tags alone: a table that means nothing would have equal columns everywhere.
+    # If only tags were looked up, all words would be unknown and all columns equal.
     assert len({tuple(pair) for pair in columns(table, model_folder, tmp_path)}) > 10
     plain = re.sub(rb"(?<=[^| ])\|[A-Zx|]+(?= )", b"", table)
     assert b"|NN" not in plain

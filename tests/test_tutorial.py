@@ -1,4 +1,4 @@
-"""The tutorial, as a newcomer follows it: a fresh clone, an empty folder, each command and its output as printed."""
+"""The commands of the tutorial, run in a fresh clone, print the documented output."""
 
 import os
 import subprocess
@@ -12,13 +12,13 @@ from tests.shell_pages import Block, blocks, is_right, run
 
 ROOT = Path(__file__).parent.parent
 TUTORIAL = blocks((ROOT / "docs/tutorial.md").read_text("utf-8"))
-# Installs everything, from a registry of packages.
+# Enables tests that install all dependencies from a package index.
 FRESH = os.environ.get("PHRASETOOL_FRESH_INSTALL")
 
 
 @pytest.fixture
 def clone(tmp_path):
-    """What a newcomer has."""
+    """A fresh clone of the repository."""
     if not (ROOT / ".git").exists():
         pytest.skip("no repository to clone")
     folder = tmp_path / "phrasetool"
@@ -27,31 +27,31 @@ def clone(tmp_path):
 
 
 def follow(found, clone, path, timeout):
-    """Run blocks in the clone, and compare what they print."""
+    """Run blocks in the clone and compare their output with the page."""
     outputs = run(found, clone, clean_environment(PATH=path, PWD=str(clone)), timeout)
     for block, output in zip(found, outputs, strict=True):
         assert is_right(block, output), f"{block.commands}\n" + "\n".join(output)
 
 
 @pytest.mark.timeout(600)
-def test_each_command_does_what_is_printed(clone):
+def test_each_command_prints_the_documented_output(clone):
     install, *rest = TUTORIAL
     assert "pip install" in install.commands
     assert len(rest) > 12
     assert sum(block.output is not None for block in rest) > 9
     follow(rest, clone, f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", timeout=580)
-    made = {path.name for path in (clone.parent / "first-table").iterdir()}
-    assert {"phrase-table.gz", "small.gz", "annotated.gz", "annotated.ini", "model"} <= made
+    files = {path.name for path in (clone.parent / "first-table").iterdir()}
+    assert {"phrase-table.gz", "small.gz", "annotated.gz", "annotated.ini", "model"} <= files
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not FRESH, reason="installs everything anew: PHRASETOOL_FRESH_INSTALL=1 and a network")
-def test_from_nothing_but_a_clone(clone):
+def test_installation_from_a_fresh_clone(clone):
     follow(TUTORIAL, clone, os.environ["PATH"], timeout=1700)
 
 
-def test_the_install_commands_are_those_of_the_readme():
+def test_the_install_commands_match_the_readme():
     commands = TUTORIAL[0].commands.replace("--quiet ", "")
     assert f"```sh\n{commands}```" in (ROOT / "README.md").read_text("utf-8")
 
@@ -73,7 +73,7 @@ def test_the_install_commands_are_those_of_the_readme():
         (["a", "b", "c"], ["c", "x", "y"], True, False),
     ],
 )
-def test_what_counts_as_the_output_that_is_printed(printed, real, varies, right):
+def test_comparison_with_the_printed_output(printed, real, varies, right):
     assert is_right(Block("", printed, varies), real) == right
 
 

@@ -1,4 +1,4 @@
-"""User text is split as Moses splits it, by `phrasetool.text_splitting`; Python knows more spaces and line ends."""
+"""User text is split like in Moses, by `phrasetool.text_splitting`; Python's methods split at more characters."""
 
 import ast
 
@@ -7,7 +7,7 @@ from tests.test_architecture import PATHS, nodes
 from tests.variants import for_each
 
 SPLITTING = {"split", "rsplit", "strip", "rstrip", "lstrip"}
-# Where Python's white space does no harm, because no text of the user is read: module -> why, and how many places.
+# Harmless uses of Python's white space, which do not read user text: module -> (what is split, number of uses).
 ALLOWED = {
     "phrasetool.errors": ("messages of libraries", 2),
     "phrasetool.pruning.methods": ("an option", 2),
@@ -33,7 +33,7 @@ ALLOWED = {
     "phrasetool_cli.commands.lm": ("an option", 1),
     "phrasetool_cli.config_file": ("a configuration file in TOML", 3),
 }
-# Files that are read as text, in which Python also takes a carriage return for a line end.
+# Number of files read as text by module; Python then treats a carriage return as a line end, too.
 READ_AS_TEXT = {
     "phrasetool.kernels.building": 1, "phrasetool.models.saved_model": 1, "phrasetool.text_encoders.folder_safety": 1,
     "phrasetool.text_encoders.vector_store": 1, "moses_compat.pages.html": 1,
@@ -45,13 +45,13 @@ READ_AS_TEXT = {
 
 
 def without_separator(node):
-    """Whether a call leaves it to Python what to split at, or to strip."""
+    """Return whether a call splits at or strips Python's default white space."""
     first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg in ("sep", "chars")), None)
     return first is None or (isinstance(first, ast.Constant) and first.value is None)
 
 
 def splits_at_white_space(tree_nodes):
-    """Nodes that split, strip or look for what Python takes for white space."""
+    """Yield nodes that split at, strip or search for Python's white space."""
     with_separator = {
         node.func for node in tree_nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not without_separator(node)
@@ -70,7 +70,7 @@ def splits_at_white_space(tree_nodes):
 
 
 def reads_as_text(tree_nodes):
-    """Calls that open a file as text, or read it, with Python's line ends."""
+    """Yield calls that open or read a file as text with Python's line ends."""
     for node in tree_nodes:
         if not isinstance(node, ast.Call) or any(keyword.arg == "newline" for keyword in node.keywords):
             continue
@@ -81,7 +81,7 @@ def reads_as_text(tree_nodes):
 
 
 def _is_text_mode(call):
-    """Whether an `open` reads text: its mode is the one argument that is made of letters of modes alone."""
+    """Return whether an `open` reads text; its mode is the argument that consists only of mode letters."""
     values = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
     modes = [
         value.value for value in values
@@ -90,11 +90,11 @@ def _is_text_mode(call):
     return not modes or ("b" not in modes[0] and not set(modes[0]) & set("wax"))
 
 
-def test_text_is_split_in_one_way():
-    result = {name: [n.lineno for n in splits_at_white_space(nodes(path))] for name, path in PATHS.items()}
+def test_only_text_splitting_splits_user_text():
+    line_numbers = {name: [n.lineno for n in splits_at_white_space(nodes(path))] for name, path in PATHS.items()}
     allowed = {name: count for name, (_, count) in ALLOWED.items()}
-    wrong = {name: sorted(lines) for name, lines in result.items() if len(lines) > allowed.get(name, 0)}
-    assert not wrong, "use phrasetool.text_splitting"
+    violations = {name: sorted(lines) for name, lines in line_numbers.items() if len(lines) > allowed.get(name, 0)}
+    assert not violations, "use phrasetool.text_splitting"
 
 
 def test_user_text_is_read_as_bytes():
@@ -112,7 +112,7 @@ def test_user_text_is_read_as_bytes():
         ("def f():\n    '''\\\\s'''", 0),
     ],
 )  # fmt: skip
-def test_the_check_sees(code, count):
+def test_splitting_at_white_space_is_detected(code, count):
     assert len(list(splits_at_white_space(list(ast.walk(ast.parse(code)))))) == count
 
 
@@ -124,18 +124,18 @@ def test_the_check_sees(code, count):
         ("os.open(a, 0)", 0),
     ],
 )  # fmt: skip
-def test_the_check_sees_text_files(code, count):
+def test_reading_as_text_is_detected(code, count):
     assert len(list(reads_as_text(ast.walk(ast.parse(code))))) == count
 
 
 @for_each("space", ["\xa0", "\u3000", "\u2028", "\x85", "\v", "\f", "\x1c", "\r"])
-def test_only_spaces_and_tabs_part_words(space):
+def test_only_spaces_and_tabs_separate_words(space):
     word = f"a{space}b"
     line = f" \t{word}  c\t{word}\t "
-    for of, words in ((str, [word, "c", word]), (str.encode, [word.encode(), b"c", word.encode()])):
-        assert split_words(of(line)) == words
-        assert split_words(single_spaced(of(line))) == words
-        assert single_spaced(of(line)) == of(" ").join(words)
+    for convert, words in ((str, [word, "c", word]), (str.encode, [word.encode(), b"c", word.encode()])):
+        assert split_words(convert(line)) == words
+        assert split_words(single_spaced(convert(line))) == words
+        assert single_spaced(convert(line)) == convert(" ").join(words)
     text = f"{word}\n\n{word}\r\nlast{space}"
     assert split_lines(text) == [word, "", word, f"last{space}".removesuffix("\r")]
     assert split_lines(text.encode()) == [line.encode() for line in split_lines(text)]
@@ -144,7 +144,7 @@ def test_only_spaces_and_tabs_part_words(space):
     assert tabs_as_spaces(line.encode()) == [f"{word}  c {word}".encode()]
 
 
-def test_no_line_and_empty_lines():
+def test_empty_text_and_empty_lines():
     assert split_lines(b"") == lines_with_ends(b"") == []
     assert split_lines("\n") == [""]
     assert split_lines(b"a\n") == [b"a"]

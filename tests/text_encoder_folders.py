@@ -1,4 +1,4 @@
-"""Small encoders in folders, as other tools save them; what needs a package that is not there is skipped."""
+"""Folders of small encoders in the formats of other tools; tests are skipped if a required package is missing."""
 
 import json
 
@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 WORDS = ["haus", "house", "grün", "green", "und", "and", "nicht", "not", "ein", "a", "hund", "dog", "rot", "red"]
-# Words that mean the same have vectors beside each other.
+# Two consecutive words are translations and get similar vectors.
 MEANINGS = np.random.default_rng(5).normal(size=(len(WORDS) // 2, 8)).astype(np.float32)
 
 
 def static_folder(folder, words=WORDS, vectors=None, extra=None, config=None):
-    """A static model: a vector for each word, those of one meaning near."""
+    """Write a static model with one vector per word, by default similar for translations."""
     tokenizers = pytest.importorskip("tokenizers", reason="the extra `encoders` is not installed")
     from safetensors.numpy import save_file
 
@@ -44,7 +44,7 @@ def letters_tokenizer():
 
 
 def transformer_folder(folder):
-    """A BERT of one layer with random weights."""
+    """Write a one-layer BERT with random weights."""
     transformers = pytest.importorskip("transformers", reason="the extra `encoders` is not installed")
     import torch
 
@@ -66,7 +66,7 @@ def transformer_folder(folder):
 
 
 def sentence_folder(folder, plain):
-    """The same encoder as sentence-transformers saves it, with pooling, a dense layer and normalisation."""
+    """Write the encoder `plain` for sentence-transformers, with pooling, a dense layer and normalisation."""
     pytest.importorskip("sentence_transformers", reason="the extra `encoders` is not installed")
     import torch
     from sentence_transformers import SentenceTransformer
@@ -79,12 +79,12 @@ def sentence_folder(folder, plain):
 
 
 def table_lines(pairs=400, seed=3):
-    """A sorted table of the words above: sources and targets that mean the same, and as many that do not."""
+    """Return a sorted table of the words above: three quarters translations, one quarter random pairs."""
     rng = np.random.default_rng(seed)
     lines = set()
     while len(lines) < pairs:
         meanings = rng.integers(0, len(MEANINGS), rng.integers(1, 5))
-        others = meanings if len(lines) % 4 else rng.integers(0, len(MEANINGS), len(meanings))
-        source, target = " ".join(WORDS[2 * m] for m in meanings), " ".join(WORDS[2 * m + 1] for m in others)
+        target_meanings = meanings if len(lines) % 4 else rng.integers(0, len(MEANINGS), len(meanings))
+        source, target = " ".join(WORDS[2 * m] for m in meanings), " ".join(WORDS[2 * m + 1] for m in target_meanings)
         lines.add(f"{source} ||| {target} ||| 0.5 0.5 0.5 0.5 ||| ||| 1 1 1\n".encode())
     return b"".join(sorted(lines))

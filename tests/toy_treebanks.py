@@ -1,4 +1,4 @@
-"""Treebanks of toy languages: endings tell the parts of speech, but for words that only their neighbours tell."""
+"""Treebanks of toy languages in which endings indicate the parts of speech of nouns, verbs and adjectives."""
 
 import gzip
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from phrasetool.tagger.data import TaggedSentence
 
-# Small, and still enough to learn a toy language.
+# Small settings that suffice to learn a toy language.
 FAST = {
     "buckets": 997,
     "word_units": 12,
@@ -20,7 +20,7 @@ _ENDINGS = {"en": {"NOUN": "er", "VERB": "ed", "ADJ": "ous"}, "de": {"NOUN": "un
 
 
 def toy_sentences(language, count, seed):
-    """Sentences of a language; in German, `im` stands for `in dem`."""
+    """Return sentences of a language; the tokens `im` (German) and `isn't` (English) are two words each."""
     rng = np.random.default_rng(seed)
     collected = []
     for _ in range(count):
@@ -55,7 +55,7 @@ def toy_sentences(language, count, seed):
 
 
 def conllu(sentences):
-    """As a treebank writes them."""
+    """Return sentences in CoNLL-U format."""
     lines = []
     for sentence in sentences:
         first = 0
@@ -72,7 +72,7 @@ def conllu(sentences):
 
 
 def treebank_file(path, language, count, seed):
-    """A treebank on disk, compressed where the name says so."""
+    """Write a treebank, compressed if the name ends in .gz; return the path."""
     data = conllu(toy_sentences(language, count, seed))
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path

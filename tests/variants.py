@@ -6,18 +6,18 @@ from collections.abc import Mapping
 
 import pytest
 
-# Explaining a failure may take longer than the variant.
+# Reporting a failure may take longer than running a variant.
 MOST_FAILURES = 3
 
 
 def for_each(names, variants):
     """Run a test with each variant, as `pytest.mark.parametrize` does, but as one test case.
 
-    This is for variants of milliseconds.  They run until `MOST_FAILURES` have failed, which the failure names.  Each
-    variant has a `tmp_path` of its own, and its changes by `monkeypatch` are undone.
+    This is for variants of milliseconds.  They run until `MOST_FAILURES` have failed; the error lists these.  Each
+    variant has a separate `tmp_path`, and its changes by `monkeypatch` are undone.
 
     Args:
-        names: the argument of the test, or a tuple of its arguments.
+        names: name of an argument of the test, or a tuple of names.
         variants: values, or tuples of values if there are several arguments; the keys of a mapping name its values.
     """
     rows = list(variants.items()) if isinstance(variants, Mapping) else [(None, value) for value in variants]
@@ -48,8 +48,8 @@ def for_each(names, variants):
 
         signature = inspect.signature(test)
         kept = [
-            one
-            for name, one in signature.parameters.items()
+            parameter
+            for name, parameter in signature.parameters.items()
             if name not in (names if isinstance(names, tuple) else (names,))
         ]
         every.__signature__ = signature.replace(parameters=kept)

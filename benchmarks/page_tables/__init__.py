@@ -1,1 +1,1 @@
-"""Tables and numbers of the documents, made from what benchmarks/results/ holds; a module a subject."""
+"""Tables and numbers of the documentation, from the results in benchmarks/results/; one module per subject."""

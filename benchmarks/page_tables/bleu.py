@@ -1,4 +1,4 @@
-"""Tables for the documents: score columns, encoders, and how the default method was chosen."""
+"""Tables for the documentation: score columns, encoders, and the choice of the default method."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Columns(SentenceStatistics):
     """The study of score columns for one language pair."""
 
     def rows(self, columns: str = "", loss: str = "", size: float = 1.0) -> list[int]:
-        """The systems with some columns, one for each tuning seed."""
+        """Return the systems with some columns, one for each tuning seed."""
         s = self.systems
         return [int(index) for index in s[(s.columns_ == columns) & (s.loss == loss) & (s["size_"] == size)].index]
 
@@ -32,23 +32,23 @@ class Columns(SentenceStatistics):
 
     @property
     def plain(self) -> list[int]:
-        """The table as it is."""
+        """The full table without additional columns."""
         return self.rows()
 
     def gain(self, columns: str, loss: str = "", size: float = 1.0) -> Comparison | None:
-        """Columns compared with the full table as it is."""
+        """Compare a table with columns with the full table without them."""
         rows = self.rows(columns, loss, size)
         return self.compare(rows, self.plain) if rows else None
 
     def gain_of_similarities(self) -> Comparison | None:
-        """All six columns compared with the four that need no model."""
+        """Compare all six columns with the four that need no model."""
         rows, others = self.rows(SIX, DEFAULT_LOSS), self.rows(FOUR)
         return self.compare(rows, others) if rows and others else None
 
 
 @cache
 def pairs() -> list[Columns]:
-    """All language pairs that have results, as the pruning study orders them."""
+    """Return all language pairs with results, in the order of the pruning study."""
     return [Columns(name) for name in studied() if (RESULTS / f"{name}.json").exists()]
 
 
@@ -57,7 +57,7 @@ def _cell(gain: Comparison | None) -> str:
 
 
 def with_columns() -> str:
-    """BLEU of tables tuned again with columns, less that of the table as it is; only columns with results."""
+    """Return a table of gains in BLEU from columns after tuning again, for columns with results."""
     gains: dict[str, list[Comparison | None]] = {
         "similarities": [pair.gain(SIMILAR, DEFAULT_LOSS) for pair in pairs()],
         "BRAE's similarities": [pair.gain(SIMILAR, BRAE) for pair in pairs()],
@@ -75,7 +75,7 @@ def with_columns() -> str:
 
 
 def tenth_with_columns() -> str:
-    """The same for tables pruned to a tenth."""
+    """Return the same for tables pruned to a tenth."""
     rows = []
     for pair in pairs():
         gains = [pair.gain("", "", TENTH), pair.gain(SIX, DEFAULT_LOSS, TENTH)]
@@ -85,8 +85,8 @@ def tenth_with_columns() -> str:
 
 
 def dimensions() -> str:
-    """Table 2 of the BRAE paper: the similarities as columns, by the dimension of the model."""
-    (pair,) = (one for one in pairs() if one.name == REFERENCE)
+    """Return table 2 of the BRAE paper: similarities as columns, by the dimension of the model."""
+    (pair,) = (candidate for candidate in pairs() if candidate.name == REFERENCE)
     rows = [["no similarities", f"{pair.bleu(pair.plain):.2f}", ""]]
     for label, loss in {
         "n = 50": DEFAULT_LOSS,
@@ -99,13 +99,13 @@ def dimensions() -> str:
 
 
 def encoders() -> str:
-    """Pruning with the similarities of either encoder, models of the first seed."""
+    """Return a table of pruning with the similarities of each encoder, with models of the first seed."""
     rows = []
     for pair in _both_encoders():
         cells = [title(pair)]
-        for rule, wanted in (("threshold", 0.7), ("size", 0.28), ("size", 0.1)):
+        for rule, value in (("threshold", 0.7), ("size", 0.28), ("size", 0.1)):
             for loss in (DEFAULT_LOSS, MEAN_MAX):
-                cells.append(change(pair.compare(pair.rows("semantic", rule, wanted, loss)[:1], pair.full)))
+                cells.append(change(pair.compare(pair.rows("semantic", rule, value, loss)[:1], pair.full)))
         rows.append(cells)
     head = "threshold 0.7: RAE | mean-max | 28 % kept: RAE | mean-max | 10 % kept: RAE | mean-max"
     return markdown(f"language pair | {head}", rows)
@@ -116,7 +116,7 @@ def _both_encoders() -> list[Study]:
 
 
 def ranking() -> str:
-    """Means over the development sets of all pairs, of everything that was tried for the default method."""
+    """Return a table of mean BLEU on all development sets for the tried variants of the default method."""
     sets = results("ranking_on_dev")["bleu of development sets"]
     rows = []
     for variant in next(iter(sets.values())):
@@ -126,9 +126,9 @@ def ranking() -> str:
 
 
 def ranking_mean(variant: str, size: str) -> float:
-    """BLEU, the mean over the development sets."""
+    """Return mean BLEU on the development sets."""
     sets = results("ranking_on_dev")["bleu of development sets"].values()
-    return sum(found[variant][size] for found in sets) / len(sets)
+    return sum(variants[variant][size] for variants in sets) / len(sets)
 
 
 def _gains(columns: str, loss: str) -> list[Comparison]:

@@ -1,4 +1,4 @@
-"""Tables for the documents: results of the checks on correct input, and their cost."""
+"""Tables for the documentation: results of the checks on valid input, and their CPU time."""
 
 from __future__ import annotations
 
@@ -22,25 +22,28 @@ def _row(name: str, found: dict[str, Any]) -> list[str]:
 
 
 def right_inputs() -> str:
-    """Measurements of the checks on correct input, and the share that they refused."""
+    """Return a table of the measurements of the checks on valid input, and the number of rejections."""
     inputs = find("right_inputs/inputs")
-    rows = [_row(name, found) for name, found in sorted(inputs.items()) if not _small(name)]
+    rows = [_row(name, result) for name, result in sorted(inputs.items()) if not _small(name)]
     for mark, title in (_CUTS, _FORMS):
-        alike = [found for name, found in inputs.items() if mark in name and _small(name)]
-        commands, refused = sum(found["commands"] for found in alike), sum(len(found["refused"]) for found in alike)
-        if not alike:
+        grouped = [result for name, result in inputs.items() if mark in name and _small(name)]
+        commands, refused = (
+            sum(result["commands"] for result in grouped),
+            sum(len(result["refused"]) for result in grouped),
+        )
+        if not grouped:
             continue
-        rows.append([f"{len(alike)} tables {title}", *[""] * 5, f"{commands}", f"{refused}"])
+        rows.append([f"{len(grouped)} tables {title}", *[""] * 5, f"{commands}", f"{refused}"])
     head = "input | source words known | target words known | AUC | dev tokens covered | BLEU, untuned"
     return markdown(f"{head} | commands | rejected", rows)
 
 
 def check_costs() -> str:
-    """CPU seconds with the checks and without."""
+    """Return a table of CPU seconds with and without the checks."""
     rows = [
-        [f"`{name}`", *(f"{there[way]['median']:.2f} s" for way in ("with", "without")),
-         f"{there['ratio']['median']:.3f}", f"{there['ratio of the fastest']:.3f}"]
-        for name, there in find("right_inputs/CPU seconds").items()
+        [f"`{name}`", *(f"{costs[mode]['median']:.2f} s" for mode in ("with", "without")),
+         f"{costs['ratio']['median']:.3f}", f"{costs['ratio of the fastest']:.3f}"]
+        for name, costs in find("right_inputs/CPU seconds").items()
     ]  # fmt: skip
     return markdown("command | with | without | ratio, median | ratio of the fastest", rows)
 
@@ -50,17 +53,17 @@ def _least(key: str) -> float:
 
 
 def _fits() -> list[dict[str, Any]]:
-    return [found["model_fit"] for found in find("right_inputs/inputs").values() if "model_fit" in found]
+    return [result["model_fit"] for result in find("right_inputs/inputs").values() if "model_fit" in result]
 
 
 def _developments() -> list[dict[str, Any]]:
-    return [found["development"] for found in find("right_inputs/inputs").values() if "development" in found]
+    return [result["development"] for result in find("right_inputs/inputs").values() if "development" in result]
 
 
 TABLES = {"right inputs": right_inputs, "check costs": check_costs}
 VALUES = {
     "least words known of right input": lambda: f"{100 * _least('source_known+target_known'):.0f}",
     "least AUC of right input": lambda: f"{_least('auc'):.2f}",
-    "least coverage of right input": lambda: f"{100 * min(there['coverage'] for there in _developments()):.0f}",
-    "least BLEU of right input": lambda: f"{min(there['bleu_at_start'] for there in _developments()):.1f}",
+    "least coverage of right input": lambda: f"{100 * min(dev['coverage'] for dev in _developments()):.0f}",
+    "least BLEU of right input": lambda: f"{min(dev['bleu_at_start'] for dev in _developments()):.1f}",
 }

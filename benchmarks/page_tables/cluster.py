@@ -1,4 +1,4 @@
-"""Tables for the documents: what a cluster costs, and what large tables take on one."""
+"""Tables for the documentation: overhead of a cluster, and estimated times of large tables."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ SIZES, MACHINES, CORES = (10**9, 10**11), (1, 10, 100), 16
 
 
 def costs() -> str:
-    """Threads of one process compared with as many processes of a cluster."""
+    """Return a table that compares threads of one process with as many processes of a cluster."""
     copies, more = find("cluster/copies"), find("cluster/each more")
-    ratios = {name.partition(" to ")[0]: found["median"] for name, found in more.items()}
+    ratios = {name.partition(" to ")[0]: measured["median"] for name, measured in more.items()}
     rows = []
-    for name, found in find("cluster/engines").items():
-        each = f"{found['seconds, each table more']['median']:.1f} s"
+    for name, measured in find("cluster/engines").items():
+        each = f"{measured['seconds, each table more']['median']:.1f} s"
         ratio = f"{ratios[name]:.2f}" if name in ratios else ""
         rows.append([
-            _ONE.get(name, name), f"{found['seconds, a table']['median']:.1f} s", each, ratio,
-            f"{found['seconds, in parts']['median']:.1f} s",
+            _ONE.get(name, name), f"{measured['seconds, a table']['median']:.1f} s", each, ratio,
+            f"{measured['seconds, in parts']['median']:.1f} s",
         ])  # fmt: skip
     return markdown(
         f"workers | one table | each further table | ratio to threads | {copies} tables, in part files", rows
@@ -34,7 +34,7 @@ def _time(seconds: float) -> str:
 
 
 def projection() -> str:
-    """Estimated times of tables in part files, if each core is as fast as one process was."""
+    """Return a table of estimated times in part files, if each core is as fast as the measured process."""
     entries = find("cluster/entries in parts")
     rate = entries / find("cluster/engines/1 processes/seconds, in parts/median")
     rows = [[f"{size:,}", *(_time(size / (rate * CORES * machines)) for machines in MACHINES)] for size in SIZES]

@@ -1,4 +1,4 @@
-"""Tables for the documents: value of columns of models for a decoder, in addition to the six existing columns."""
+"""Tables for the documentation: gain from columns of neural models, alone and in addition to the six existing ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from neural_columns import COMPARED
 
 from page_tables.kept_results import difference, find, markdown
 
-# Addition of a comparison -> the page that describes it.
+# Page -> the systems that it describes.
 _PAGES = {
     "translators": ("plain", "translators", "six", "six, translators", "six, softmax"),
     "syntax": ("plain", "syntax", "six", "six, syntax"),
@@ -19,17 +19,17 @@ _PAGES = {
 
 
 def columns(systems: tuple[str, ...]) -> str:
-    """Mean BLEU of tables with columns over tuning seeds, and the difference to those without."""
-    without = {other: one for one, other in COMPARED}
+    """Return a table of mean BLEU over tuning seeds with columns, and the difference to tables without them."""
+    without = {system: baseline for baseline, system in COMPARED}
     rows = []
-    for pair, found in find("neural_columns/pairs").items():
-        there = [name for name in systems if name in found["BLEU"]]
-        # Of pairs that were not tuned with what the page tells of, other pages tell.
-        for name in there if set(there) - {"plain", "six"} else ():
+    for pair, pair_results in find("neural_columns/pairs").items():
+        tuned = [name for name in systems if name in pair_results["BLEU"]]
+        # Pairs without results of the page's own columns are on other pages.
+        for name in tuned if set(tuned) - {"plain", "six"} else ():
             difference_text = ""
-            if more := found["differences"].get(f"{name} - {without.get(name)}"):
+            if more := pair_results["differences"].get(f"{name} - {without.get(name)}"):
                 difference_text = f"{difference(more)} to {without[name]}"
-            bleu = found["BLEU"][name]
+            bleu = pair_results["BLEU"][name]
             rows.append([pair, name, f"{len(bleu)}", f"{np.mean(bleu):.2f}", difference_text])
     return markdown("pair | columns | seeds | BLEU | difference", rows)
 

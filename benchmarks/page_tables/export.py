@@ -1,4 +1,4 @@
-"""Tables of what is exported for other systems; see result_tables.py."""
+"""Tables for the documentation: exports for other systems."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from page_tables.kept_results import find, markdown
 
-# Depths of the counts-only way that are shown.
+# Indices of the shown depths of `counts`.
 _SHOWN = (0, 3, 5)
 
 
@@ -16,20 +16,22 @@ def _pairs() -> dict[str, Any]:
 
 
 def coverage() -> str:
-    """Reference tokens that are candidates, at the candidates of the counts-only way."""
+    """Return a table of the coverage of reference tokens, with as many candidates as `counts`."""
     rows = []
     for pair, kinds in _pairs().items():
         for kind in ("vmap", "shortlist"):
             figures = kinds[kind]
-            for place in _SHOWN:
-                numbers = (figures[name][place] for name in ("candidates", "counts", "ours"))
-                size, counts, ours = numbers
-                rows.append([pair, kind, f"{size:.0f}", f"{counts:.1f}", f"{ours:.1f}", f"{ours - counts:+.1f}"])
+            for index in _SHOWN:
+                numbers = (figures[name][index] for name in ("candidates", "counts", "ours"))
+                size, counts, exported = numbers
+                rows.append(
+                    [pair, kind, f"{size:.0f}", f"{counts:.1f}", f"{exported:.1f}", f"{exported - counts:+.1f}"]
+                )
     return markdown("pair | list | candidates of a sentence | most frequent translations | export | difference", rows)
 
 
 def lexicons() -> str:
-    """How often pairs of lexicons are right in texts that nothing was learnt from."""
+    """Return a table of the precision of lexicons on texts that were not used for training."""
     rows = []
     for pair, kinds in _pairs().items():
         lexicon = kinds["lexicon"]
@@ -41,14 +43,14 @@ def lexicons() -> str:
 
 
 def speed() -> str:
-    """Seconds and memory of whole processes."""
+    """Return a table of seconds and memory of whole processes."""
     rows = []
-    for found in find("vocabulary_maps/speed").values():
+    for timed in find("vocabulary_maps/speed").values():
         for kind in ("vmap", "shortlist", "lexicon", "bicleaner"):
-            used = found[kind]
+            usage = timed[kind]
             rows.append([
-                kind, f"{found['entries']:,}", f"{used['wall']['median']:.1f}", f"{used['cpu']['median']:.1f}",
-                f"{used['peak'] / 2**20:,.0f}",
+                kind, f"{timed['entries']:,}", f"{usage['wall']['median']:.1f}", f"{usage['cpu']['median']:.1f}",
+                f"{usage['peak'] / 2**20:,.0f}",
             ])  # fmt: skip
     return markdown("list | entries | seconds | of a processor | MiB", rows)
 

@@ -1,4 +1,4 @@
-"""Tables for the documents: what killing, starving and fuzzing the commands showed."""
+"""Tables for the documentation: results of killing, starving and fuzzing the commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _sum(counts: dict[str, int], *names: str) -> int:
 
 
 def kills() -> str:
-    """Each command: how often it was killed, and what was there afterwards."""
+    """Return a table of the kills of each command and the state of its outputs afterwards."""
     rows = []
     for name, counts in sorted(find("faults/kill/commands").items()):
         outputs = [_sum(counts, f"outputs {state}") for state in ("old", "absent", "new", "torn")]
@@ -25,23 +25,23 @@ def kills() -> str:
 
 
 def hostile() -> str:
-    """Inputs that want to fill the memory: what became of them."""
+    """Return a table of inputs designed to exhaust memory, and their outcome."""
     rows = []
     for name, run in find("faults/hostile/commands").items():
-        what, _, command = name.partition(": ")
-        rows.append([what, f"`{command.split()[0]}`", "completed" if run["code"] == 0 else "rejected",
+        description, _, command = name.partition(": ")
+        rows.append([description, f"`{command.split()[0]}`", "completed" if run["code"] == 0 else "rejected",
                      f"{run['peak_mb']:,} MB", f"{run['seconds']:.0f} s"])  # fmt: skip
     return markdown("input | command | outcome | peak memory | time", rows, right=3)
 
 
 def _left(found: dict[str, Any]) -> int:
-    """Faults of a parser that were not mended: the tests try the inputs of those that were."""
+    """Count unfixed bugs of a parser; inputs of fixed bugs are part of the tests."""
     return len(found["deaths"]) + sum(not (_FOUND / name).exists() for name in found["faults"].values())
 
 
 def _fuzz_left() -> int:
     parts = [part for part in find("faults/fuzz").values() if isinstance(part, dict)]
-    return sum(_left(found) for part in parts for found in part["targets"].values())
+    return sum(_left(target) for part in parts for target in part["targets"].values())
 
 
 def _row(name: str, found: dict[str, Any]) -> list[str]:
@@ -51,8 +51,8 @@ def _row(name: str, found: dict[str, Any]) -> list[str]:
 
 
 def fuzzing() -> str:
-    """Each parser: inputs, those refused, and faults."""
-    rows = [_row(name, found) for name, found in sorted(find("faults/fuzz/plain/targets").items())]
+    """Return a table of inputs, rejections and bugs of each parser."""
+    rows = [_row(name, target) for name, target in sorted(find("faults/fuzz/plain/targets").items())]
     return markdown("parser | inputs | rejected | inputs per second | bugs found | unfixed", rows)
 
 

@@ -1,4 +1,4 @@
-"""Tables for the documents: what `phrasetool improve` achieves, step by step; see `benchmarks/improve.py`."""
+"""Tables for the documentation: gain of each step of `phrasetool improve`; see `benchmarks/improve.py`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _interval(cell: Mapping[str, float], low: str, high: str) -> str:
 
 
 def benefits() -> str:
-    """The README's table: entries, BLEU, gain and minutes of each step."""
+    """Return the README's table: entries, BLEU, gain and minutes of each step."""
     rows = []
     for step, cell in _steps("a tenth").items():
         gain = "" if cell["gain"] is None else _interval(cell, "gain_low", "gain_high")
@@ -34,20 +34,20 @@ def benefits() -> str:
 
 
 def by_test() -> str:
-    """Gains on each test set, with a tenth of the entries and with the size chosen on the development set."""
+    """Return a table of gains on each test set, for a tenth of the entries and for the size chosen on dev."""
     rows = []
     for run in ("a tenth", "non-inferior on dev"):
         for step, cell in _steps(run).items():
             if cell["gain"] is None or (run != "a tenth" and step not in ("+ pruning", "+ reranking")):
                 continue
-            tests = [_interval(found, "low", "high") for found in cell["tests"].values()]
+            tests = [_interval(test_gain, "low", "high") for test_gain in cell["tests"].values()]
             rows.append([run, _NAMES[step], f"{cell['entries']:,}", *tests])
     names = [name.replace("_", "\\_") for name in _steps("a tenth")["given model"]["tests"]]
     return markdown(" | ".join(["size", "step", "entries", *names]), rows, 2)
 
 
 def chosen_share() -> str:
-    """Share of the entries that are kept where the development set chooses the size."""
+    """Return the share of entries kept when the size is chosen on the development set, in per cent."""
     steps = _steps("non-inferior on dev")
     return f"{100 * steps['+ pruning']['entries'] / steps['+ columns']['entries']:.1f}"
 

@@ -1,4 +1,4 @@
-"""What benchmarks/results/ holds, for the documents: JSON files, in which values are found by a path of names.
+"""Access to the JSON files of benchmarks/results/ for the documentation, by paths of names.
 
 table_speed/seconds/annotate/median                  a value of benchmarks/results/table_speed.json
 """
@@ -18,13 +18,13 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 @cache
 def results(name: str) -> dict[str, Any]:
-    """The JSON file that a benchmark wrote."""
+    """Return the contents of the JSON file of a benchmark."""
     results: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
     return results
 
 
 def find(path: str) -> Any:
-    """Return the value at a path; see the module.
+    """Return the value at a path, as described in the module docstring.
 
     Raises:
         KeyError: the path does not exist; the message lists the existing names.
@@ -39,32 +39,32 @@ def find(path: str) -> Any:
         elif isinstance(value, Mapping) and name in value:
             value = value[name]
         else:
-            there = ", ".join(map(repr, value)) if isinstance(value, Mapping) else repr(value)
-            raise KeyError(f"{path}: no {name!r} in {there}")
+            existing = ", ".join(map(repr, value)) if isinstance(value, Mapping) else repr(value)
+            raise KeyError(f"{path}: no {name!r} in {existing}")
     return value
 
 
 def mark(p: float, low: float, high: float) -> str:
-    """One star below 0.05, two below 0.01; none where the 95 % interval contains 0."""
+    """Return one star for p < 0.05 and two for p < 0.01, but none if the 95 % interval contains 0."""
     if low <= 0 <= high:
         return ""
     return "\\*\\*" if p < 0.01 else "\\*" if p < 0.05 else ""
 
 
 def difference(found: Mapping[str, Any]) -> str:
-    """What `neural_columns.compared` found: the difference, its interval, stars."""
+    """Format a result of `neural_columns.compared`: the difference, its interval and stars."""
     low, high = found["interval"]
     return f"{found['difference']:+.2f} ({low:+.2f} to {high:+.2f}){mark(found['p'], low, high)}"
 
 
 def markdown(head: str, rows: list[list[str]], right: int = 1) -> str:
-    """A table in Markdown.
+    """Return a Markdown table.
 
     Args:
-        head: its first line, with `|` between the names of columns.
-        rows: of cells.
-        right: the columns from here on are numbers.
+        head: header line, with `|` between the names of columns.
+        rows: cells of each row.
+        right: index of the first right-aligned column.
     """
     columns = [name.strip() for name in re.split(r"(?<!\\)\|", head)]
-    rule = ["---" if place < right else "---:" for place in range(len(columns))]
+    rule = ["---" if column < right else "---:" for column in range(len(columns))]
     return "\n".join("| " + " | ".join(row) + " |" for row in (columns, rule, *rows))

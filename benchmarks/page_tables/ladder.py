@@ -1,4 +1,4 @@
-"""Tables of the ladder; see result_tables.py."""
+"""Tables for the documentation: cumulative ablations (ladders)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from page_tables.kept_results import find, mark, markdown
 
 
 def _cell(row: Mapping[str, Any], name: str) -> str:
-    """A gain with its interval, marked where it is significant."""
+    """Return a gain with its interval, marked if it is significant."""
     if row.get(name) is None:
         return ""
     low, high = row[f"{name}_low"], row[f"{name}_high"]
@@ -17,31 +17,31 @@ def _cell(row: Mapping[str, Any], name: str) -> str:
 
 
 def ladder() -> str:
-    """BLEU of each step of each pair on all its test sets, and what it gains."""
+    """Return a table of BLEU and gain of each step of each pair on all its test sets."""
     return _ladders("ladders/pairs")
 
 
 def both_ways() -> str:
-    """The same of pairs whose development and test set were exchanged, on both."""
+    """Return the same for pairs whose development and test set were exchanged, on both sets."""
     return _ladders("ladders/turned")
 
 
 def _ladders(place: str) -> str:
     rows = []
-    for found in find(place).values():
-        for step, row in found["steps"].items():
+    for pair_results in find(place).values():
+        for step, row in pair_results["steps"].items():
             rows.append([
-                found["name"], step, f"{row['entries']:,}", f"{row['bleu']:.2f}", _cell(row, "gain"),
+                pair_results["name"], step, f"{row['entries']:,}", f"{row['bleu']:.2f}", _cell(row, "gain"),
                 _cell(row, "total"),
             ])  # fmt: skip
     return markdown("pair | step | entries | BLEU | gain over previous step | gain over `table`", rows, right=2)
 
 
 def means() -> str:
-    """Mean gain over the pairs."""
+    """Return a table of mean gains over the pairs."""
     mean = find("ladders/mean")
     return markdown("step | pairs | mean gain over `table`", [
-        [step, str(of["pairs"]), f"{of['total']:+.2f}"] for step, of in mean.items()
+        [step, str(figures["pairs"]), f"{figures['total']:+.2f}"] for step, figures in mean.items()
     ])  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Tables for the documents: losses, encoders and autoencoders."""
+"""Tables for the documentation: losses, encoders and autoencoders."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from page_tables.kept_results import difference, find, markdown
 LOSS_PAIRS = {"multi30k-de-en": "Multi30k German-English", "tatoeba-zh-en": "Tatoeba Chinese-English"}
 LOSSES = ("in-batch", "max-margin", "sampled", "most-informative", "syn-projection", "syn-difference", "vmf")
 UNCORRECTED = "in-batch without correction"
-# Sentence pairs of Multi30k, and examples that `train syntax --preset paper` makes of the bitexts of `syntax.py`.
+# Sentence pairs of Multi30k, and examples of `train syntax --preset paper` from the bitexts of `syntax.py`.
 _MULTI30K, _SYNTAX = 29_000, 482_356
-# Architecture -> what readers call it.
+# Architecture -> its name in the documentation.
 AUTOENCODERS = {
     "mean-max": "gated mean-max", "mean": "gated, mean alone", "max": "gated, maximum alone",
     "lstm-mean-max": "gated mean-max, LSTMs", "lstm": "LSTM without gate",
@@ -23,44 +23,44 @@ AUTOENCODERS = {
 
 
 def losses() -> str:
-    """Accuracy and speed of training by each loss, and by the default without its frequency correction."""
+    """Return a table of accuracy and training speed for each loss and the default without frequency correction."""
     rows = []
     for loss in (LOSSES[0], UNCORRECTED, *LOSSES[1:]):
         cells = [f"`{loss}`" if loss in LOSSES else loss.replace("in-batch", "`in-batch`")]
         for name in LOSS_PAIRS:
-            there = find(f"objectives/{name}/rae/{loss}")
-            speed = f"{there['pairs_per_second']:,}" if "pairs_per_second" in there else ""
-            cells += [f"{there['accuracy_at_1']:.3f} ± {there['deviation']:.3f}", speed]
+            figures = find(f"objectives/{name}/rae/{loss}")
+            speed = f"{figures['pairs_per_second']:,}" if "pairs_per_second" in figures else ""
+            cells += [f"{figures['accuracy_at_1']:.3f} ± {figures['deviation']:.3f}", speed]
         rows.append(cells)
     head = "loss | " + " | ".join(f"{title} | pairs per second" for title in LOSS_PAIRS.values())
     return markdown(head, rows)
 
 
 def loss_times() -> str:
-    """Milliseconds of a loss and its gradient alone."""
+    """Return a table of milliseconds of a loss and its gradient alone."""
     times = find("objectives/loss_milliseconds")
     rows = [[f"`{loss}`", *(f"{times[n][loss]:.1f}" for n in times)] for loss in LOSSES]
     return markdown("loss alone, 512 pairs, ms | " + " | ".join(f"n = {n}" for n in times), rows)
 
 
 def encoder_accuracy() -> str:
-    """Accuracy, speed of training and of annotating by encoder and dimension."""
+    """Return a table of accuracy and speed of training and annotating, by encoder and dimension."""
     encoders = find("encoders/encoders")
     titles = {"rae": "RAE", "mean-max": "mean-max", "mean-max, layers trained": "mean-max, layers trained"}
     rows = []
     for n in (50, 200, 512):
         for kind, title in titles.items():
-            there = encoders[f"{kind}, n = {n}"]
-            seeds = " and ".join(f"{seed:.3f}" for seed in there.get("seeds", ()))
-            accuracy = f"{there['accuracy_at_1']:.3f} ({seeds})" if seeds else "not measured"
-            speed = f"{there['pairs_per_second']:,}" if "pairs_per_second" in there else ""
-            seconds = f"{there['annotate']['seconds']['median']:.1f} s" if "annotate" in there else ""
+            figures = encoders[f"{kind}, n = {n}"]
+            seeds = " and ".join(f"{seed:.3f}" for seed in figures.get("seeds", ()))
+            accuracy = f"{figures['accuracy_at_1']:.3f} ({seeds})" if seeds else "not measured"
+            speed = f"{figures['pairs_per_second']:,}" if "pairs_per_second" in figures else ""
+            seconds = f"{figures['annotate']['seconds']['median']:.1f} s" if "annotate" in figures else ""
             rows.append([title, str(n), accuracy, speed, seconds])
     return markdown("encoder | n | accuracy@1 (two seeds) | training, pairs per second | `annotate`", rows)
 
 
 def held_out() -> str:
-    """The default loss and BRAE's on pairs that they have not seen."""
+    """Return a table of the quality of the default loss and BRAE's on held-out pairs."""
     meanings = {
         "accuracy_at_1": "accuracy@1: the true target ranks first of 1,000",
         "any_translation_at_1": "the same, another translation in the pairs counted too",
@@ -80,17 +80,23 @@ def held_out() -> str:
 
 
 def sentence_encoders() -> str:
-    """Accuracy of external encoders, by normalisation."""
+    """Return a table of the accuracy of external encoders, by normalisation."""
     titles = {
         "mean, learnt": "`train --architecture mean`, learnt",
         "mean, identity": "`train --architecture mean`, identity",
         "static, a folder a side": "static, a folder for each side", "static, one folder": "static, one folder",
         "transformers": "transformers", "sentence-transformers": "sentence-transformers",
     }  # fmt: skip
-    ways = ("cosine", "centred", "margin", "centred-margin")
+    normalisations = ("cosine", "centred", "margin", "centred-margin")
     accuracies = find("sentence_encoders/accuracy_at_1")
     rows = [
-        [title, *(f"{accuracies[name][way]:.3f}" if way in accuracies[name] else "" for way in ways)]
+        [
+            title,
+            *(
+                f"{accuracies[name][normalisation]:.3f}" if normalisation in accuracies[name] else ""
+                for normalisation in normalisations
+            ),
+        ]
         for name, title in titles.items()
         if name in accuracies
     ]
@@ -98,44 +104,44 @@ def sentence_encoders() -> str:
 
 
 def autoencoders(results: str = "reconstruction") -> str:
-    """How much of a text each architecture reconstructs.
+    """Return a table of the reconstruction quality of each architecture.
 
     Args:
-        results: of `reconstruction.py`, with all or some of the architectures, and their speeds if they were timed.
+        results: name of results of `reconstruction.py`, with some architectures, and their speeds if measured.
     """
     architectures = find(f"{results}/architectures")
     shown = {name: architectures[name] for name in AUTOENCODERS if name in architectures}
-    timed = all("words_per_second" in there for there in shown.values())
+    timed = all("words_per_second" in figures for figures in shown.values())
     rows = [
         [
-            AUTOENCODERS[name], f"{there['dimension']}", f"{there['bleu']:.1f}", f"{there['rouge_1']:.1f}",
-            f"{there['rouge_2']:.1f}", f"{there['exact']:.1f} %",
-            *([f"{there['words_per_second']:,}"] if timed else []),
+            AUTOENCODERS[name], f"{figures['dimension']}", f"{figures['bleu']:.1f}", f"{figures['rouge_1']:.1f}",
+            f"{figures['rouge_2']:.1f}", f"{figures['exact']:.1f} %",
+            *([f"{figures['words_per_second']:,}"] if timed else []),
         ]
-        for name, there in shown.items()
+        for name, figures in shown.items()
     ]  # fmt: skip
     head = "architecture | size of the vector | BLEU | ROUGE-1 | ROUGE-2 | exact match"
     return markdown(head + " | words per second in training" * timed, rows)
 
 
 def architectures_compared() -> str:
-    """BLEU of one architecture less that of another, with intervals, on the texts that have them."""
+    """Return a table of differences in BLEU between architectures, with intervals, on the measured texts."""
     texts = {
         "reconstruction-paper": "captions, paper's dimensions", "reconstruction-paragraphs": "paragraphs",
         "reconstruction-chinese": "Chinese lines", "reconstruction-chinese-paragraphs": "Chinese paragraphs",
     }  # fmt: skip
     differences = {title: find(f"{name}/differences") for name, title in texts.items()}
-    # Each key is the two architectures, with " - " between them; not all texts have all of them.
+    # Each key names two architectures, separated by " - "; not all texts have all keys.
     rows = []
     for key in differences["paragraphs"]:
-        one, other = (AUTOENCODERS[name] for name in key.split(" - "))
-        cells = [difference(there[key]) if key in there else "" for there in differences.values()]
-        rows.append([f"{one}, less {other}", *cells])
+        better, baseline = (AUTOENCODERS[name] for name in key.split(" - "))
+        cells = [difference(comparisons[key]) if key in comparisons else "" for comparisons in differences.values()]
+        rows.append([f"{better}, less {baseline}", *cells])
     return markdown(" | ".join(["difference in BLEU", *differences]), rows)
 
 
 def reconstructed_paragraph() -> str:
-    """A held-out paragraph as each architecture reconstructs it."""
+    """Return a held-out paragraph with its reconstruction by each architecture."""
     shown = find("reconstruction-paragraphs/examples")
     rows = [["(the text)", shown["text"]]]
     rows += [[title, shown["reconstructions"][name]] for name, title in AUTOENCODERS.items()]
@@ -143,13 +149,13 @@ def reconstructed_paragraph() -> str:
 
 
 def nearest_paragraphs() -> str:
-    """The training paragraph that is nearest to each of some held-out ones."""
+    """Return a table of held-out paragraphs and their nearest training paragraphs."""
     nearest = find("reconstruction-paragraphs/examples")["nearest"]
     return markdown("held-out text | nearest of the training texts", [[*pair] for pair in nearest.items()], 2)
 
 
 def poolings() -> str:
-    """Both poolings against the mean alone."""
+    """Return a table that compares both poolings with the mean alone."""
     runs = (
         ("reconstruction-one-pass", "captions"), ("reconstruction", "captions"),
         ("reconstruction-64", "captions, a quarter of the hidden units (64)"),
@@ -169,7 +175,7 @@ def poolings() -> str:
 
 
 def nearest_phrases() -> str:
-    """Nearest phrases of new phrases, by three models."""
+    """Return a table of nearest phrases of new phrases, by three models."""
     rows = [
         [phrase, *("<br>".join(neighbours) for neighbours in models.values())]
         for phrase, models in find("nearest_phrases/phrases").items()
@@ -185,12 +191,12 @@ _VALUES_OF_BRAE = {
 
 
 def _shown(value: float) -> str:
-    """A power of ten, or a number from 0.05 on."""
+    """Format a number; values below 0.05 are shown as powers of ten."""
     return f"{value:g}" if value >= 0.05 else f"$10^{{{round(math.log10(value))}}}$"
 
 
 def grid_of_brae() -> str:
-    """AUC on the development pairs by value, each chosen after those above it."""
+    """Return a table of AUC on the development pairs by value; each row is chosen after those above it."""
     rows = []
     for name, title in _VALUES_OF_BRAE.items():
         candidates = find(f"brae_grid/grid/{name}")
@@ -203,7 +209,7 @@ def grid_of_brae() -> str:
 
 
 def values_of_brae() -> str:
-    """The paper's values and those of the search, on the test pairs."""
+    """Return a table of the paper's values and the chosen ones, on the test pairs."""
     rows = []
     for name, title in (("paper", "the paper's"), ("chosen", "chosen here")):
         runs = find(f"brae_grid/{name}")
@@ -215,26 +221,26 @@ def values_of_brae() -> str:
 
 
 def _hours(family: str, examples: float, passes: int) -> str:
-    """Hours that two cores need to train a model of the paper's size."""
+    """Return the hours that two cores need to train a model of the paper's size."""
     rate = find(f"training_devices/families/{family}/cpu/per second")
     return f"{examples * passes / rate / 3600:.1f}"
 
 
 def tagger() -> str:
-    """Accuracy of the tagger by language."""
+    """Return a table of the accuracy of the tagger by language."""
     rows = []
-    for language, found in find("tagger/languages").items():
-        rows.append([language, f"{found['words']:,}", f"{found['cased']:.1f}", f"{found['lower']:.1f}"])
+    for language, figures in find("tagger/languages").items():
+        rows.append([language, f"{figures['words']:,}", f"{figures['cased']:.1f}", f"{figures['lower']:.1f}"])
     return markdown("language | words | accuracy, % | accuracy in lower case, %", rows)
 
 
 def _above(name: str, path: str = "reconstruction", better: str = "mean-max") -> str:
-    """By how much BLEU an architecture is better than another."""
-    there = find(f"{path}/architectures")
-    return f"{there[better]['bleu'] - there[name]['bleu']:.1f}"
+    """Return the difference in BLEU between two architectures."""
+    architectures = find(f"{path}/architectures")
+    return f"{architectures[better]['bleu'] - architectures[name]['bleu']:.1f}"
 
 
-# How the name of a value ends -> results of `reconstruction.py`.
+# Suffix of the name of a value -> results of `reconstruction.py`.
 _TEXTS = {
     "": "reconstruction", ", paragraphs": "reconstruction-paragraphs", ", Chinese": "reconstruction-chinese",
     ", paper's dimensions": "reconstruction-paper", ", Chinese paragraphs": "reconstruction-chinese-paragraphs",

@@ -1,4 +1,4 @@
-"""Tables of what comes through a middle language; see result_tables.py."""
+"""Tables for the documentation: pivot tables."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ from page_tables.kept_results import difference, find, markdown
 from page_tables.pruning import BRAE, NUMBERS, change, percent, stars
 
 _NAMES = {"de-cs": "German-Czech", "cs-de": "Czech-German", "zh-es": "Chinese-Spanish"}
-# Similarities or counts of a method.
+# Source of a method's similarities or counts -> its label.
 _BY = {"": "", OTHER_COUNTS: " of `--counts min`", LEGS: ", of the halves", DEFAULT_LOSS: ", of the pairs"}
 _WITHOUT = tuple((method, "") for method in WITHOUT)
 _WITH = tuple((method, by) for by in (LEGS, DEFAULT_LOSS) for method in WITH)
 _SIMILARITIES = {LEGS: "of the halves", DEFAULT_LOSS: "of the pairs", BRAE: "of the pairs, BRAE's loss"}
-# Scores of a table in addition to its four.
+# System -> scores of its table in addition to the four.
 _SCORES = {
     "plain": "plain", "control": "path columns", "control+legs": "path columns, similarities of the halves",
     "control+model": "path columns, similarities of the new pairs",
 }  # fmt: skip
-# Where the table got more entries, where a translator chose, and a table of what that was trained on.
+# Suffixes of systems with additional entries and with reranking, and the table of the translated bitext.
 _WORDS, _RERANKED, _TRANSLATED = "+words", "+rerank", "translated"
 
 
 def _pairs() -> dict[str, dict[str, Any]]:
-    """Name of a pair -> its systems, those with figures; pairs in the order of their names here."""
+    """Return the systems of each pair with results, in the order of `_NAMES`."""
     pairs = find("pivoting/pairs")
     return {name: pairs[pair]["systems"] for pair, name in _NAMES.items() if pair in pairs}
 
 
 def systems() -> str:
-    """BLEU of tables with more scores, tuned."""
+    """Return a table of BLEU with additional scores, after tuning."""
     others = ("direct-", "together-", _TRANSLATED)
     rows = []
-    for pair, found in _pairs().items():
-        names = [name for name in found if not (name.startswith(others) or name.endswith((_WORDS, _RERANKED)))]
+    for pair, by_system in _pairs().items():
+        names = [name for name in by_system if not (name.startswith(others) or name.endswith((_WORDS, _RERANKED)))]
         for name in sorted(names, key=lambda name: name != "plain"):
-            figures = found[name]
+            figures = by_system[name]
             gains = [difference(figures[to]) if to in figures else "" for to in ("to plain", "to control")]
             rows.append([pair, _SCORES[name], str(len(figures["BLEU"])), f"{np.mean(figures['BLEU']):.2f}", *gains])
     return markdown("pair | scores | tuning seeds | BLEU | difference to plain | to path columns", rows, right=2)
 
 
 def everything() -> str:
-    """BLEU with more entries, and reranked; and of a table whose bitext was translated from English."""
+    """Return a table of BLEU with additional entries, reranking, and a bitext translated from English."""
     rows = []
-    for pair, found in _pairs().items():
-        names = [name for name in found if name.endswith((_WORDS, _RERANKED))]
+    for pair, by_system in _pairs().items():
+        names = [name for name in by_system if name.endswith((_WORDS, _RERANKED))]
         names.sort(key=lambda name: (_RERANKED in name, _WORDS in name, not name.startswith("plain"), name))
-        for name in ("plain", *names, *([_TRANSLATED] if _TRANSLATED in found else [])):
-            figures = found[name]
+        for name in ("plain", *names, *([_TRANSLATED] if _TRANSLATED in by_system else [])):
+            figures = by_system[name]
             shown = name.replace("control", "path columns").replace(_WORDS, " + words").replace(_RERANKED, " + rerank")
             gain = difference(figures["to plain"]) if "to plain" in figures else ""
             rows.append([pair, shown, str(len(figures["BLEU"])), f"{np.mean(figures['BLEU']):.2f}", gain])
@@ -65,42 +65,46 @@ class Pivot(SentenceStatistics):
     """The study of pruned tables for one language pair."""
 
     def rows(self, weights: str, method: str = "full", wanted: float = 1.0, loss: str = "") -> list[int]:
-        """The systems of a method, one for each seed of the model; `loss` also names other similarities or counts."""
+        """Return the systems of a method, one per model seed; `loss` may also name other similarities or counts."""
         s = self.systems
         chosen = (s.weights == weights) & (s.method == method) & np.isclose(s.wanted, wanted) & (s.loss == loss)
         return [int(index) for index in s[chosen].index]
 
     def best_on_dev(self, systems: Sequence[tuple[str, str]], size: float) -> tuple[str, str]:
-        """The method with the best BLEU on the development set, with models of the first seed."""
+        """Return the method with the best BLEU on the development set, with models of the first seed."""
         first = {system: self.rows("tuned", system[0], size, system[1])[:1] for system in systems}
-        return max((system for system, rows in first.items() if rows), key=lambda one: self.bleu(first[one], DEV))
+        return max(
+            (system for system, rows in first.items() if rows), key=lambda candidate: self.bleu(first[candidate], DEV)
+        )
 
 
 @cache
 def pruning() -> list[Pivot]:
-    """The language pairs that have results, in the order of their names here."""
+    """Return the language pairs with results, in the order of `_NAMES`."""
     return [Pivot(pair, PRUNING) for pair in _NAMES if (PRUNING / f"{pair}.json").exists()]
 
 
 def pruned() -> str:
-    """BLEU of pruned tables, with the tuned weights of the whole one."""
+    """Return a table of BLEU of pruned tables, with the tuned weights of the full table."""
     return _pruned("tuned", SIZES)
 
 
 def untuned() -> str:
-    """The same with default weights."""
+    """Return the same with default weights."""
     return _pruned("default", SMALLEST)
 
 
 def _pruned(weights: str, sizes: Sequence[float]) -> str:
-    """Methods without similarities first; BLEU, marked where it differs from that of the whole table."""
+    """Return a table of BLEU by method, marked if significantly different from that of the full table."""
     rows = []
     for study in pruning():
         full = study.rows(weights)
         rows.append([study.facts["name"], "the whole table", f"{study.bleu(full):.2f}", *[""] * len(sizes)])
         for method, by in (*_WITHOUT, ("count", OTHER_COUNTS), *_WITH):
             systems = [study.rows(weights, method, size, by) for size in sizes]
-            cells = [f"{study.bleu(one):.2f}{stars(study.compare(one, full))}" if one else "" for one in systems]
+            cells = [
+                f"{study.bleu(system):.2f}{stars(study.compare(system, full))}" if system else "" for system in systems
+            ]
             rows.append([study.facts["name"], _called(method, by), "", *cells])
     return markdown(f"pair | method | all | {' | '.join(map(percent, sizes))}", rows, right=2)
 
@@ -110,60 +114,60 @@ def _called(method: str, by: str) -> str:
 
 
 def losses() -> str:
-    """Similarity alone, by the source of the similarities: the change of BLEU from the whole table."""
+    """Return a table of the change of BLEU from pruning by similarity alone, by source of the similarities."""
     rows = []
     for study in pruning():
         full = study.rows("tuned")
         for by in (LEGS, DEFAULT_LOSS, BRAE):
-            systems = [study.rows("tuned", "semantic", wanted, by) for wanted in (0.7, *SIZES)]
-            cells = [change(study.compare(one, full)) if one else "" for one in systems]
+            systems = [study.rows("tuned", "semantic", value, by) for value in (0.7, *SIZES)]
+            cells = [change(study.compare(system, full)) if system else "" for system in systems]
             rows.append([study.facts["name"], _SIMILARITIES[by], *cells])
     return markdown(f"pair | similarities | threshold 0.7 | {' | '.join(map(percent, SIZES))}", rows, right=2)
 
 
 @cache
 def _contests() -> list[tuple[Pivot, float, tuple[str, str], tuple[str, str], Comparison]]:
-    """At each size the best method with similarities against the best without, both chosen on the development set."""
+    """Compare the best methods with and without similarities at each size, both chosen on the development set."""
     results = []
     for study in pruning():
         for size in SIZES:
-            best, other = study.best_on_dev(_WITH, size), study.best_on_dev(_WITHOUT, size)
-            rows, others = (study.rows("tuned", method, size, by) for method, by in (best, other))
-            results.append((study, size, best, other, study.compare(rows, others)))
+            best, best_without = study.best_on_dev(_WITH, size), study.best_on_dev(_WITHOUT, size)
+            rows, others = (study.rows("tuned", method, size, by) for method, by in (best, best_without))
+            results.append((study, size, best, best_without, study.compare(rows, others)))
     return results
 
 
 def meaning() -> str:
-    """The best method with similarities against the best without, at every size."""
+    """Return a table that compares the best methods with and without similarities at every size."""
     rows = [
-        [study.facts["name"], percent(size), _called(*best), _called(*other), change(difference)]
-        for study, size, best, other, difference in _contests()
+        [study.facts["name"], percent(size), _called(*best), _called(*best_without), change(difference)]
+        for study, size, best, best_without, difference in _contests()
     ]
     return markdown("pair | kept | best with | best without | difference", rows, right=4)
 
 
 def _contested(sign: int) -> str:
-    return NUMBERS[sum(one[-1].significant and one[-1].difference * sign > 0 for one in _contests())]
+    return NUMBERS[sum(contest[-1].significant and contest[-1].difference * sign > 0 for contest in _contests())]
 
 
 def _change(pair: str, method: str, size: float, by: str = "", other: tuple[str, str] | None = None) -> str:
-    """Change of BLEU by pruning, compared with another method at the size if there is one, or with the whole table."""
+    """Return the difference in BLEU from a method to another at the same size, or to the full table if None."""
     study = next(study for study in pruning() if study.name == pair)
     others = study.rows("tuned") if other is None else study.rows("tuned", other[0], size, other[1])
     return f"{study.compare(study.rows('tuned', method, size, by), others).difference:+.2f}"
 
 
 def _sizes(found: dict[str, Any], kind: str) -> list[int]:
-    """Of the direct bitexts of a kind of systems, ascending."""
+    """Return the sizes of the direct bitexts of a kind of systems, ascending."""
     return sorted(int(name.removeprefix(kind)) for name in found if name.startswith(kind))
 
 
 def together() -> str:
-    """BLEU of a direct table and one through English in one ini."""
+    """Return a table of BLEU with a direct and a pivot table in one ini."""
     rows = []
-    for pair, found in _pairs().items():
-        for size in _sizes(found, "together-"):
-            figures = found[f"together-{size}"]
+    for pair, by_system in _pairs().items():
+        for size in _sizes(by_system, "together-"):
+            figures = by_system[f"together-{size}"]
             gains = [difference(figures[to]) for to in ("to direct", "to plain")]
             rows.append([pair, f"{size:,}", str(len(figures["BLEU"])), f"{np.mean(figures['BLEU']):.2f}", *gains])
     return markdown(
@@ -173,11 +177,11 @@ def together() -> str:
 
 
 def direct() -> str:
-    """BLEU of tables of direct bitexts."""
+    """Return a table of BLEU with tables of direct bitexts."""
     rows = []
-    for pair, found in _pairs().items():
-        for size in _sizes(found, "direct-"):
-            figures = found[f"direct-{size}"]
+    for pair, by_system in _pairs().items():
+        for size in _sizes(by_system, "direct-"):
+            figures = by_system[f"direct-{size}"]
             rows.append([pair, f"{size:,}", f"{np.mean(figures['BLEU']):.2f}", difference(figures["to plain"])])
     return markdown("pair | sentence pairs | BLEU | difference to the pivot table", rows)
 

@@ -1,4 +1,4 @@
-"""Tables for the documents: what pruning does to BLEU, from the pruning study; see `study`."""
+"""Tables for the documentation: effect of pruning on BLEU, from the pruning study; see `study`."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _PAPER = {
 
 
 def title(pair: Study) -> str:
-    """Of a language pair."""
+    """Return the title of a language pair."""
     return str(pair.facts["name"])
 
 
 def pairs() -> list[Study]:
-    """All language pairs of the study."""
+    """Return all language pairs of the study."""
     return [study(name) for name in studied()]
 
 
 def percent(size: float) -> str:
-    """0.1 as `10 %`, on one line."""
+    """Format a share as per cent with a non-breaking space, 0.1 as `10 %`."""
     return f"{100 * size:g}\u00a0%"
 
 
 def escaped(method: str) -> str:
-    """The name of a method in a Markdown table."""
+    """Return the name of a method, escaped for Markdown."""
     return method.replace("*", "\\*")
 
 
@@ -47,17 +47,17 @@ def stars(compared: Comparison) -> str:
 
 
 def change(comparison: Comparison) -> str:
-    """A difference with its interval and whether it is significant."""
+    """Format a difference with its interval and stars of significance."""
     return f"{comparison.difference:+.2f}{stars(comparison)} ({comparison.low:+.2f} to {comparison.high:+.2f})"
 
 
 def complete() -> list[Study]:
-    """The language pairs of which all methods and sizes were measured."""
+    """Return the language pairs with results for all methods and sizes."""
     return [pair for pair in pairs() if pair.rows("composition", wanted=0.28)]
 
 
 def summary() -> str:
-    """The README's table: the rule of the paper, and a tenth of the table by three methods."""
+    """Return the README's table: the rule of the paper, and a tenth of the table by three methods."""
     cells = []
     for pair in pairs():
         systems = [
@@ -67,14 +67,14 @@ def summary() -> str:
         comparisons = [pair.compare(rows, pair.full) for rows in systems]
         cells.append([
             title(pair), f"{pair.mean(pair.full, 'of'):,.0f}", f"{pair.bleu(pair.full):.2f}",
-            *(f"{one.difference:+.2f}{stars(one)}" for one in comparisons),
+            *(f"{comparison.difference:+.2f}{stars(comparison)}" for comparison in comparisons),
         ])  # fmt: skip
     head = "language pair | entries | BLEU | threshold 0.7 | 10 % kept | 10 %, by count | 10 %, by significance"
     return markdown(head, cells)
 
 
 def by_size() -> str:
-    """BLEU of tables pruned by the default method, less that of the full table."""
+    """Return a table of the change of BLEU from pruning by the default method, by size."""
     cells = []
     for pair in complete():
         changes = [change(pair.compare(pair.method(DEFAULT, size), pair.full)) for size in SIZES]
@@ -83,7 +83,7 @@ def by_size() -> str:
 
 
 def by_method() -> str:
-    """BLEU of tables pruned to a tenth."""
+    """Return a table of BLEU of tables pruned to a tenth, by method."""
     shown = (DEFAULT, "composition+semantic", "semantic", "composition+usage", "composition", "count", "significance")
     cells = []
     for pair in complete():
@@ -96,7 +96,7 @@ def by_method() -> str:
 
 
 def rule(loss: str = LOSS) -> str:
-    """The rule of the BRAE paper: entries and occurrences removed, BLEU less that of the full table."""
+    """Return a table of the rule of the BRAE paper: removed entries and occurrences, change of BLEU."""
     cells = []
     for pair in pairs():
         rows = pair.rows("semantic", "threshold", 0.7, loss)
@@ -113,7 +113,7 @@ def rule(loss: str = LOSS) -> str:
 
 
 def losses() -> str:
-    """Pruning by similarity alone, by the loss of the model and its training pairs."""
+    """Return a table of pruning by similarity alone, by the loss of the model and its training pairs."""
     named = {
         LOSS: "default", "uncorrected": "no frequency correction", "plain pairs": "default, plain forced decoding",
         BRAE: "BRAE (`max-margin`)",
@@ -131,7 +131,7 @@ def losses() -> str:
 
 
 def thresholds(name: str = "multi30k-de-en") -> str:
-    """Table 1 of the BRAE paper: thresholds of similarity and of significance on one language pair, and the paper's."""
+    """Return table 1 of the BRAE paper: thresholds of similarity and significance, here and in the paper."""
     pair = study(name)
 
     def paper(value: str) -> list[str]:
@@ -161,25 +161,25 @@ def thresholds(name: str = "multi30k-de-en") -> str:
 
 @cache
 def contests(pair: Study) -> list[tuple[float, str, str, Sequence[int], Sequence[int], Comparison]]:
-    """At each size the best method with similarities against the best without, both chosen on the development set.
+    """Compare the best methods with and without similarities at each size, both chosen on the development set.
 
-    Models of the first seed choose, models of all seeds are compared.
+    Methods are chosen with models of the first seed, and compared with models of all seeds.
     """
     pairings = []
     for size in SIZES:
-        best, other = pair.best_on_dev(WITH, size), pair.best_on_dev(WITHOUT, size)
-        rows, others = pair.method(best, size), pair.method(other, size)
-        pairings.append((size, best, other, rows, others, pair.compare(rows, others)))
+        best, best_without = pair.best_on_dev(WITH, size), pair.best_on_dev(WITHOUT, size)
+        rows, others = pair.method(best, size), pair.method(best_without, size)
+        pairings.append((size, best, best_without, rows, others, pair.compare(rows, others)))
     return pairings
 
 
 def meaning() -> str:
-    """The best method with similarities against the best without, at every size."""
+    """Return a table that compares the best methods with and without similarities at every size."""
     cells = []
     for pair in complete():
-        for size, best, other, rows, others, comparison in contests(pair):
+        for size, best, best_without, rows, others, comparison in contests(pair):
             cells.append([
-                title(pair), percent(size), escaped(best), escaped(other), f"{pair.bleu(rows):.2f}",
+                title(pair), percent(size), escaped(best), escaped(best_without), f"{pair.bleu(rows):.2f}",
                 f"{pair.bleu(others):.2f}", change(comparison),
             ])  # fmt: skip
     return markdown(
@@ -188,29 +188,29 @@ def meaning() -> str:
 
 
 def _contested(sign: int) -> int:
-    """Comparisons that similarities win (1) or lose (-1) significantly."""
+    """Count the comparisons in which similarities are significantly better (1) or worse (-1)."""
     every = [row[-1] for pair in complete() for row in contests(pair)]
     return sum(comparison.significant and comparison.difference * sign > 0 for comparison in every)
 
 
 def _non_inferior(method: str, size: float) -> int:
-    """Pairs on which a loss of more than the margin can be ruled out."""
+    """Count the pairs for which a loss of more than the margin can be excluded."""
     return sum(pair.compare(pair.method(method, size), pair.full).non_inferior for pair in pairs())
 
 
 def _rule(column: str) -> list[float]:
-    """Shares removed by the rule of the BRAE paper, in %."""
+    """Return the shares removed by the rule of the BRAE paper, in per cent."""
     return [100 * (1 - pair.mean(pair.rows("semantic", "threshold", 0.7, LOSS), column)) for pair in pairs()]
 
 
 def _seeds() -> str:
-    """How many models the figures of similarity alone are means of, by language pair."""
+    """Return the number of models behind the means of similarity alone, by language pair."""
     numbers = {title(pair): len(pair.method("semantic", 0.1)) for pair in pairs()}
     return ", ".join(f"{NUMBERS[number]} on {name}" for name, number in numbers.items())
 
 
 def _within(size: float, least: float) -> int:
-    """Pairs on which similarity alone at a size loses less than a limit."""
+    """Count the pairs for which the change of BLEU from similarity alone at a size is above a limit."""
     return sum(pair.compare(pair.method("semantic", size), pair.full).difference > least for pair in pairs())
 
 
@@ -219,7 +219,7 @@ def _rule_non_inferior() -> int:
 
 
 def _worst(loss: str) -> float:
-    """The largest loss where similarity alone keeps 28 % of the entries."""
+    """Return the largest loss in BLEU if similarity alone keeps 28 % of the entries."""
     rows = [(pair, pair.method("semantic", 0.28, loss)) for pair in pairs()]
     return max(-pair.compare(seeds, pair.full).difference for pair, seeds in rows if seeds)
 

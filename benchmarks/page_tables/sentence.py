@@ -1,4 +1,4 @@
-"""Tables for the documents: classifiers of sentence pairs, mining with them, and reranked n-best lists."""
+"""Tables for the documentation: sentence-pair classifiers, mining with them, and reranked n-best lists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from page_tables.kept_results import difference, find, markdown
 RUNS = StoredStudy("parallel_tables")
 
 _SETS = ("random", "containment", "unseen")
-# Precision, recall and F1 in the paper's own experiment, English-Burmese; where ours is an own BERT, its is mBERT.
+# Precision, recall and F1 in the paper's experiment, English-Burmese; the paper uses mBERT where we use "own BERT".
 _PAPER = {
     "SVM": (62.19, 68.17, 65.04), "LR": (57.51, 62.78, 60.03), "LSTM": (76.16, 73.06, 74.58),
     "Bi-GRU": (78.72, 73.53, 76.03), "Bi-LSTM": (79.27, 75.48, 77.33), "word2vec": (81.34, 75.61, 78.37),
@@ -27,7 +27,7 @@ _LENGTH = (
     ("default, no length", "default"), ("default, no length, no containment", "default, no containment"),
 )  # fmt: skip
 _SAMPLES = 2000
-# Systems by the number of wrong targets of a pair, and by the share of the pairs that they are trained on.
+# Systems by the number of wrong targets per pair, and by the share of training pairs.
 _NEGATIVES = {
     "1": "default, 1 negatives", "2": "default, 2 negatives", "5, the default": "default, 5 epochs",
     "10": "default, 10 negatives", "20": "default, 20 negatives",
@@ -45,7 +45,7 @@ _PAPER_SIZE = {"Bi-LSTM": "preset paper", "with length": "preset paper, length"}
 
 @cache
 def _runs(corpus: str) -> Mapping[str, list[tuple[dict[str, Any], dict[str, Any]]]]:
-    """System -> figures and outcomes a sentence, a seed each."""
+    """Return figures and outcomes per sentence of each seed, by system."""
     runs_by_system: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
     for name in RUNS.runs():
         if not name.startswith(f"{corpus}-"):
@@ -57,7 +57,7 @@ def _runs(corpus: str) -> Mapping[str, list[tuple[dict[str, Any], dict[str, Any]
 
 
 def classifiers(corpus: str) -> str:
-    """Precision, recall and F1 of all systems on a corpus, means over seeds."""
+    """Return a table of precision, recall and F1 of all systems on a corpus, as means over seeds."""
     rows = []
     variants = {*_NEGATIVES.values(), *_PAIRS.values()} - {"default, 5 epochs"}
     for name, runs in sorted(_runs(corpus).items(), key=lambda item: _means(item[1], "random", "best")[-1]):
@@ -72,8 +72,8 @@ def classifiers(corpus: str) -> str:
 
 
 def _means(runs: list[tuple[dict[str, Any], dict[str, Any]]], kind: str, threshold: str) -> tuple[float, ...]:
-    """Precision, recall, F1."""
-    return tuple(float(np.mean([figures[kind][threshold][what] for figures, _ in runs])) for what in "PRF")
+    """Return mean precision, recall and F1 over seeds."""
+    return tuple(float(np.mean([figures[kind][threshold][metric] for figures, _ in runs])) for metric in "PRF")
 
 
 def _told(quality: tuple[float, ...]) -> str:
@@ -81,7 +81,7 @@ def _told(quality: tuple[float, ...]) -> str:
 
 
 def negatives_and_pairs() -> str:
-    """F1 by the number of wrong targets of each pair, and by the number of pairs."""
+    """Return a table of F1 by the number of wrong targets per pair, and by the share of training pairs."""
     runs = _runs("tatoeba-zh-en")
     rows = []
     for title, systems in (("wrong targets per pair", _NEGATIVES), ("pairs of the bitext", _PAIRS)):
@@ -93,7 +93,7 @@ def negatives_and_pairs() -> str:
 
 
 def paper_size() -> str:
-    """F1 and loss on the development set over the epochs, with the paper's network and settings."""
+    """Return a table of F1 and loss on the development set by epoch, with the paper's network and settings."""
     logs = {
         f"{corpus}, {title}": _runs(directory)[name][0][0]["log"]
         for corpus, directory in (("Chinese", "tatoeba-zh-en"), ("Japanese", "enja-small"))
@@ -115,9 +115,9 @@ def paper_size() -> str:
 
 
 def differences(corpus: str, pairs: Iterable[tuple[str, str]]) -> str:
-    """F1 of the second system of each pair minus that of the first.
+    """Return a table of F1 of the second system of each pair minus that of the first.
 
-    By a paired bootstrap over sentences, outcomes summed over the seeds that both systems have.
+    Intervals are from a paired bootstrap over sentences, with outcomes summed over equally many seeds of both systems.
     """
     rows = []
     runs = _runs(corpus)
@@ -131,35 +131,35 @@ def differences(corpus: str, pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def _difference(first: list[Any], second: list[Any], kind: str) -> str:
-    """Of F1, with its 95 % interval and its p."""
+    """Return the difference in F1, with its 95 % interval and p."""
     sums = [sum(outcomes[kind] for _, outcomes in runs) for runs in (first, second)]
     drawn = np.random.default_rng(1).integers(0, len(sums[0]), (_SAMPLES, len(sums[0])))
     samples = np.sort(np.subtract(*(_f1(rows[drawn].sum(1)) for rows in reversed(sums))))
-    own = float(np.subtract(*(_f1(rows.sum(0)) for rows in reversed(sums))))
-    # Two-sided: how often resampled differences are on the other side of zero.
+    observed = float(np.subtract(*(_f1(rows.sum(0)) for rows in reversed(sums))))
+    # Two-sided: twice the share of resampled differences on the other side of zero.
     p = min(1.0, 2 * (1 + min((samples <= 0).sum(), (samples >= 0).sum())) / (1 + _SAMPLES))
     p_text = f"p = {p:.2f}" if p >= 0.01 else f"p = {p:.3f}"
-    return f"{own:+.1f} ({samples[_SAMPLES // 40]:+.1f} to {samples[-_SAMPLES // 40]:+.1f}), {p_text}"
+    return f"{observed:+.1f} ({samples[_SAMPLES // 40]:+.1f} to {samples[-_SAMPLES // 40]:+.1f}), {p_text}"
 
 
 def _f1(sums: Any) -> Any:
-    """Of pairs called parallel rightly, wrongly, and missed, shape (..., 3); in per cent."""
+    """Return F1 in per cent from true positives, false positives and false negatives, shape (..., 3)."""
     right, wrong, missed = np.moveaxis(np.asarray(sums, np.float64), -1, 0)
     return 100 * 2 * right / np.maximum(2 * right + wrong + missed, 1)
 
 
 def reranking() -> str:
-    """BLEU of n-best lists before and after."""
+    """Return a table of BLEU of n-best lists before and after reranking."""
     rows = []
     for pair, systems in find("reranking/pairs").items():
-        for system, found in systems.items():
+        for system, by_models in systems.items():
             if system != "cross-entropy, 4 epochs":
                 continue
-            for models, tuned in found.items():
+            for models, tuned in by_models.items():
                 if models == "BLEU of the model":
                     continue
-                for what, name in (("new", "the new features"), ("all", "all features")):
-                    figures = tuned[what]["ALL"]
+                for features, name in (("new", "the new features"), ("all", "all features")):
+                    figures = tuned[features]["ALL"]
                     before, after = (f"{figures[key]:.2f}" for key in ("before", "after"))
                     difference = f"{figures['difference']:+.2f}"
                     p = f"{figures['p']:.3f}"
@@ -171,40 +171,44 @@ _LANGUAGE_MODEL = "language model, five captions"
 
 
 def reranking_by_language_model() -> str:
-    """BLEU of n-best lists before and after reranking with a further language model."""
+    """Return a table of BLEU before and after reranking with an additional language model."""
     rows = []
     for pair, systems in find("reranking/pairs").items():
-        for what, name in (("new", "the new feature"), ("all", "all features")):
+        for features, name in (("new", "the new feature"), ("all", "all features")):
             if _LANGUAGE_MODEL in systems:
-                gain = systems[_LANGUAGE_MODEL]["language model"][what]["ALL"]
+                gain = systems[_LANGUAGE_MODEL]["language model"][features]["ALL"]
                 rows.append([pair, name, *(f"{gain[key]:.2f}" for key in ("before", "after")), difference(gain)])
     return markdown("pair | tuned | before | after | difference (95 % interval)", rows, 2)
 
 
 def rerank_curve() -> str:
-    """Contribution of translators with increasing passes, by their own BLEU on the first test set."""
+    """Return a table of the gain from translators by training epochs, and their BLEU on the first test set."""
     rows = []
     systems = find("reranking/pairs/multi30k-de-en")
     for system in sorted(set(systems) - {_LANGUAGE_MODEL}, key=lambda name: int(name.split()[1])):
         figures = systems[system]
-        (own,) = figures["BLEU of the model"].values()
+        (translator_bleu,) = figures["BLEU of the model"].values()
         gains = [
             f"{figures[models]['all']['ALL']['difference']:+.2f}" if models in figures else ""
             for models in ("forward", "forward and backward")
         ]
-        rows.append([system.split()[1], f"{own:.1f}", *gains])
+        rows.append([system.split()[1], f"{translator_bleu:.1f}", *gains])
     return markdown("passes | BLEU of the translator | one direction | both directions", rows)
 
 
 def mining() -> str:
-    """Pairs mined in two comparable corpora, by margin, without and with the classifier."""
+    """Return a table of mining in two comparable corpora, by margin, with and without the classifier."""
     rows = []
-    for corpus, ways in find("mining/all").items():
-        for way, found in ways.items():
-            means = {name: figures["mean"] for name, figures in found.items()}
+    for corpus, configurations in find("mining/all").items():
+        for configuration, by_metric in configurations.items():
+            means = {name: figures["mean"] for name, figures in by_metric.items()}
             shares = [f"{100 * means[name]:.1f}" for name in ("precision", "recall", "f1", "accuracy_at_1")]
             rows.append(
-                [f"{corpus.capitalize()}, {way}", *shares, f"{means['weight']:.2g}" if "reranked" in way else ""]
+                [
+                    f"{corpus.capitalize()}, {configuration}",
+                    *shares,
+                    f"{means['weight']:.2g}" if "reranked" in configuration else "",
+                ]
             )
     return markdown("corpus and margin | precision | recall | F1 | accuracy@1 | weight", rows)
 

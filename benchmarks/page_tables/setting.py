@@ -1,4 +1,4 @@
-"""Tables for the documents: what our decoder does with the sections of a moses.ini and the arguments of features."""
+"""Tables for the documentation: treatment of the sections of a moses.ini by our decoder."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ def _sections(names: list[str]) -> str:
 
 
 def sections() -> str:
-    """The sections that Moses has in version 2, by what our decoder does with them."""
+    """Return a table of the sections of Moses version 2, by their treatment in our decoder."""
     classes = find("moses_settings/classes")
-    return markdown("sections | treatment", [[_sections(classes[kind]), told] for kind, told in _TITLES.items()])
+    return markdown(
+        "sections | treatment", [[_sections(classes[kind]), treatment] for kind, treatment in _TITLES.items()]
+    )
 
 
 TABLES = {"sections of a moses.ini": sections}

@@ -1,4 +1,4 @@
-"""Tables for the documents: speed and memory of the commands, and the engine compared with Moses."""
+"""Tables for the documentation: speed and memory of the commands, and the engine compared with Moses."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ def _median(path: str, digits: int = 1) -> str:
 
 
 def _row(command: str, path: str, ratio: str = "", memory: str = "") -> list[str]:
-    """Seconds, the ratio to recompression, and peak memory."""
+    """Return a row with seconds, the ratio to recompression, and peak memory."""
     share = f"{find(ratio + '/median'):.2f}" if ratio else ""
     return [command, f"{_median(path)} s", share, f"{find(memory)} MB" if memory else ""]
 
 
 def commands() -> str:
-    """Wall seconds of commands on the reference table."""
+    """Return a table of wall seconds of commands on the reference table."""
     speed, ratio = "table_speed/seconds", "table_speed/ratio to zcat | gzip -6"
     smoothed, step = "smoothed_columns", "reordering_in_step/seconds"
     rows = [
@@ -43,7 +43,7 @@ def commands() -> str:
 
 
 def methods() -> str:
-    """Pruning by whole-table methods, with similarities of an earlier run."""
+    """Return a table of pruning by whole-table methods, with similarities of an earlier run."""
     rows = [
         [f"`{name}`", f"{_median(f'method_speed/seconds/{name}')} s", f"{memory} MB"]
         for name, memory in find("method_speed/peak memory MB").items()
@@ -52,7 +52,7 @@ def methods() -> str:
 
 
 def startup() -> str:
-    """First and warm runs of an installed wheel, and of numba's own way."""
+    """Return a table of first and warm runs of an installed wheel, with compiled kernels and with numba's."""
     rows = [
         [
             f"`{label.partition(',')[0]}`{''.join(label.partition(',')[1:])}",
@@ -64,7 +64,7 @@ def startup() -> str:
 
 
 def memory() -> str:
-    """Peak memory on the table and on twenty copies of it."""
+    """Return a table of peak memory on the table and on copies of it."""
     rows = []
     for name in ("annotate", "prune"):
         small, large = find(f"memory/{name}/peak_mb")
@@ -74,7 +74,7 @@ def memory() -> str:
 
 
 def large_methods() -> str:
-    """Peak memory and work files of a method on the table and on a large one like it."""
+    """Return a table of peak memory and work files of a method on the table and on a large one."""
     rows = [
         [f"{int(entries) / 1e6:.1f} million", f"{run['peak_mb']} MB", f"{run['work_files_gb']:.1f} GB",
          f"{run['cpu_seconds']:.0f} s"]
@@ -84,7 +84,7 @@ def large_methods() -> str:
 
 
 def outside_memory() -> str:
-    """Peak memory and CPU of `lm` and `extract`, by their limits."""
+    """Return a table of peak memory and CPU of `lm` and `extract`, by memory limit."""
     rows = [
         [f"`{name}`", limit, f"{run['peak_mb']} MB", f"{run['cpu_seconds']:.0f} s"]
         for name in ("lm", "extract")
@@ -94,7 +94,7 @@ def outside_memory() -> str:
 
 
 def engine() -> str:
-    """Each step of the engine against Moses' result."""
+    """Return a table that compares each step of the engine with Moses' result."""
     table, reordering = find("extraction/phrase-table"), find("extraction/reordering-table")
     small, large = find("language_model/lm3.train"), find("language_model/lm5.pruned")
     model, search = find("decoder/model"), find("decoder/search")
@@ -117,7 +117,7 @@ def engine() -> str:
 
 
 def decoders() -> str:
-    """Comparison of real Moses decoders with ours."""
+    """Return a table that compares real Moses decoders with ours."""
     searches = find("decoder/beside Moses")
     titles = {
         "cube": "cube pruning, stack and pop limit 400", "stack": "stacks of 200",
@@ -128,9 +128,9 @@ def decoders() -> str:
         rows.append([f"{title}: CPU per sentence", *(f"{spent[p]['median']:.1f} ms" for p in _DECODERS),
                      *(f"{ratios[p]['median']:.2f}" for p in _DECODERS[:2])])  # fmt: skip
     for clock, title in (("wall", "one sentence from a cold start"), ("cpu", "the same, CPU")):
-        one = searches[f"one sentence, {clock} s"]
-        rows.append([title, *(f"{one[p]['median']:.1f} s" for p in _DECODERS),
-                     *(f"{one['ratio to'][p]['median']:.2f}" for p in _DECODERS[:2])])  # fmt: skip
+        timing = searches[f"one sentence, {clock} s"]
+        rows.append([title, *(f"{timing[p]['median']:.1f} s" for p in _DECODERS),
+                     *(f"{timing['ratio to'][p]['median']:.2f}" for p in _DECODERS[:2])])  # fmt: skip
     return markdown("measurement | `moses` | `moses2` | `phrasetool` | ratio to `moses` | ratio to `moses2`", rows)
 
 
@@ -138,12 +138,12 @@ _DECODERS = ("moses", "moses2", "phrasetool")
 
 
 def decoder_scores() -> str:
-    """Model scores of the best derivations compared with those of real Moses decoders."""
+    """Return a table that compares model scores of best derivations with those of real Moses decoders."""
     rows = []
     for search, title in (("cube", "cube pruning"), ("stack", "stacks")):
         for program in _DECODERS[:2]:
             scores = find(f"decoder/beside Moses/{search}/model score against/{program}")
-            shares = (f"{100 * scores[how]:.1f} %" for how in ("better", "equal", "worse"))
+            shares = (f"{100 * scores[outcome]:.1f} %" for outcome in ("better", "equal", "worse"))
             rows.append([f"{title}, `{program}`", f"{scores['mean of ours']:.3f}", f"{scores['mean of theirs']:.3f}",
                          *shares])  # fmt: skip
     return markdown(
@@ -152,30 +152,30 @@ def decoder_scores() -> str:
 
 
 def engine_bleu() -> str:
-    """BLEU of four test sets: the decoder with Moses' tables, and the whole engine."""
+    """Return a table of BLEU on four test sets: our decoder with Moses' tables, and the whole engine."""
     rows = []
-    for name, own in find("whole_engine/BLEU").items():
-        there = find(f"decoder/{name}")
+    for name, whole_engine in find("whole_engine/BLEU").items():
+        decoder = find(f"decoder/{name}")
         rows.append([name.replace("_", "\\_"), *(f"{value:.2f}" for value in (
-            there["moses"], there["stack"], there["cube"], own["phrasetool"]))])  # fmt: skip
+            decoder["moses"], decoder["stack"], decoder["cube"], whole_engine["phrasetool"]))])  # fmt: skip
     return markdown(
         "test set | Moses | Moses' model, stacks | Moses' model, cube pruning | all steps by `phrasetool`", rows
     )
 
 
 def distortion_limits() -> str:
-    """BLEU by distortion limit, the gain over Moses' default, and the time of translating."""
+    """Return a table of BLEU by distortion limit, gain over Moses' default, and time of translating."""
     rows = []
-    for pair, found in find("distortion_limits/pairs").items():
-        bleu = found["BLEU"]
-        gains = [f"{bleu[limit]:.2f}, {difference(gain)}" for limit, gain in found["gains"].items()]
-        times = " / ".join(f"{found['milliseconds'][limit]:.1f}" for limit in ("6", *found["gains"]))
+    for pair, pair_results in find("distortion_limits/pairs").items():
+        bleu = pair_results["BLEU"]
+        gains = [f"{bleu[limit]:.2f}, {difference(gain)}" for limit, gain in pair_results["gains"].items()]
+        times = " / ".join(f"{pair_results['milliseconds'][limit]:.1f}" for limit in ("6", *pair_results["gains"]))
         rows.append([pair, f"{bleu['6']:.2f}", *gains, times])
     return markdown("language pair | limit of 6 | limit of 12 | no limit (`-1`) | ms per sentence", rows)
 
 
 def engine_speed() -> str:
-    """Time of each step of the whole way from a bitext to translations."""
+    """Return a table of the time of each step from a bitext to translations."""
     seconds = find("whole_engine/seconds")
     rows = [[f"`{name}`", f"{value:.0f} s"] for name, value in seconds.items()]
     rows.append(["total", f"{find('whole_engine/minutes'):.1f} min"])
@@ -183,7 +183,7 @@ def engine_speed() -> str:
 
 
 def tuning() -> str:
-    """BLEU on the development set by tuning seed."""
+    """Return a table of BLEU on the development set by tuning seed."""
     rows = []
     for algorithm, title in (("mira", "batch MIRA"), ("pro", "PRO")):
         runs = [find(f"tuning/{algorithm}, seed {seed}") for seed in (1, 2, 3)]
@@ -193,40 +193,44 @@ def tuning() -> str:
 
 
 def training() -> str:
-    """Pairs a second and the time for a table of the paper's size."""
+    """Return a table of pairs per second and the time for a table of the paper's size."""
     rows = [
-        [f"`{loss}`", f"{found['pairs_per_second']:,}", f"{found['minutes_for_25_iterations_of_the_papers_pairs']} min"]
-        for loss, found in ((name, find(f"training_speed/{name}")) for name in ("in-batch", "max-margin"))
+        [
+            f"`{loss}`",
+            f"{figures['pairs_per_second']:,}",
+            f"{figures['minutes_for_25_iterations_of_the_papers_pairs']} min",
+        ]
+        for loss, figures in ((name, find(f"training_speed/{name}")) for name in ("in-batch", "max-margin"))
     ]
     return markdown("loss | pairs per second | 25 iterations of 1.12 million pairs", rows)
 
 
 def beams() -> str:
-    """Sentences with the model score of Moses, by search and beam threshold."""
+    """Return a table of the share of sentences with the model score of Moses, by search and beam threshold."""
     searches = (("cube", "cube pruning"), ("stack", "stacks"))
     thresholds = list(find("beam_threshold/cube"))
     rows = [
-        [title, *(f"{100 * found['equal']:.1f} %" for found in find(f"beam_threshold/{search}").values())]
+        [title, *(f"{100 * scores['equal']:.1f} %" for scores in find(f"beam_threshold/{search}").values())]
         for search, title in searches
     ]
     return markdown(" | ".join(["same score at a beam threshold of", *thresholds]), rows)
 
 
 def families() -> str:
-    """Training speed of every family on the processors, and on a GPU if there was one."""
+    """Return a table of the training speed of every family on CPU, and on GPU if measured."""
     rows = []
-    for name, found in find("training_devices/families").items():
-        rates = (found.get(device, {}).get("per second") for device in ("cpu", "cuda"))
+    for name, family in find("training_devices/families").items():
+        rates = (family.get(device, {}).get("per second") for device in ("cpu", "cuda"))
         shown = (f"{rate:,.0f}" if rate else "not measured" for rate in rates)
-        rows.append([name, found["unit"], *shown])
+        rows.append([name, family["unit"], *shown])
     return markdown("model | unit | two cores, per second | GPU, per second", rows)
 
 
 def devices() -> str:
-    """Annotating with two threads, on the CPU alone and with a GPU."""
+    """Return a table of annotating with two threads, on the CPU alone and with a GPU."""
     rows = [
-        [name, *(f"{found['seconds'][device]['median']:.1f} s" for device in ("cpu", "cuda"))]
-        for name, found in find("scoring_device/models").items()
+        [name, *(f"{figures['seconds'][device]['median']:.1f} s" for device in ("cpu", "cuda"))]
+        for name, figures in find("scoring_device/models").items()
     ]
     return markdown("model | two threads | with a GPU", rows)
 

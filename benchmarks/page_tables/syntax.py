@@ -1,4 +1,4 @@
-"""Tables for the documents: the encoder of syntax."""
+"""Tables for the documentation: the syntax encoder."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from page_tables.kept_results import difference, find, markdown
 
 RUNS = StoredStudy("syntax")
 
-# Encoders of texts, by their names in the results.
+# Text encoders, by their names in the results.
 _ENCODERS = {
     "autoencoder": "gated mean-max autoencoder", "bert": "BERT, mean of the last layer",
     "sentence": "sentence-transformers, phrases of captions", "syntax": "encoder of syntax, `default`",
     "translations": "encoder of syntax, `translations`",
 }  # fmt: skip
-# Table 4 of Liu et al. (2019), on its sentences.
+# Table 4 of Liu et al. (2019), on the paper's sentences.
 _PAPER_TABLE_4 = {
     "en": {"USE": "71.8 / 55.7", "BERT, mean": "89.1 / 84.7", "LASER": "86.3 / 76.7"},
     "zh": {"USE": "39.2 / 30.2", "BERT, mean": "65.8 / 67.1", "LASER": "56.9 / 45.2"},
 }
-# Baselines of the encoder, in order, and their names.
+# Baselines, in order, and their names.
 _CONTROLS = {"untrained": "untrained", "words": "TF-IDF", "random": "noise", "tags": "counts of tags"}
 
 
 @cache
 def _runs() -> dict[str, list[dict[str, Any]]]:
-    """Kind of model -> figures, a seed each."""
+    """Return the records of each seed, by kind of model."""
     runs: dict[str, list[dict[str, Any]]] = {}
     for name in RUNS.runs():
         runs.setdefault(name.rpartition("-")[0], []).append(RUNS.record(name))
@@ -38,12 +38,12 @@ def _runs() -> dict[str, list[dict[str, Any]]]:
 
 
 def _rows(test: str, cell: Callable[[list[dict[str, Any]]], str], more: Callable[[dict[str, Any]], list[str]]) -> str:
-    """A row a model and a language.
+    """Return a table with a row for each model and language.
 
     Args:
-        test: of the benchmark.
-        cell: of the figures of one kind of vectors, a seed each.
-        more: cells behind these, of the figures of a language.
+        test: name of a test of the benchmark.
+        cell: function from the figures of one kind of vectors, one of each seed, to a cell.
+        more: function from the figures of a language to the cells before these.
     """
     rows = []
     for kind, runs in _runs().items():
@@ -59,11 +59,13 @@ def _rows(test: str, cell: Callable[[list[dict[str, Any]]], str], more: Callable
 
 
 def _nearest(seeds: list[dict[str, Any]]) -> str:
-    return " / ".join(f"{100 * np.mean([one[name] for one in seeds]):.1f}" for name in ("nearest_1", "nearest_5"))
+    return " / ".join(
+        f"{100 * np.mean([figures[name] for figures in seeds]):.1f}" for name in ("nearest_1", "nearest_5")
+    )
 
 
 def groups() -> str:
-    """1-NN / 5-NN of held-out sentences."""
+    """Return a table of 1-NN / 5-NN of held-out sentences."""
 
     def more(found: dict[str, Any]) -> list[str]:
         paper = " / ".join(f"{value:.1f}" for value in found.get("paper") or ())
@@ -73,13 +75,13 @@ def groups() -> str:
 
 
 def encoders() -> str:
-    """Encoders that have not learnt syntax, next to the encoder of syntax; held-out sentences, one seed."""
+    """Return a table that compares other encoders with the syntax encoder, on held-out sentences, with one seed."""
     rows = []
     for language, kinds in find("syntax_encoders/languages").items():
-        own, as_in_paper = (
+        default, as_in_paper = (
             RUNS.record(f"{kind}-1")["groups"][language]["vectors"] for kind in ("default", "translations")
         )
-        controls = {"syntax": own["model"], "translations": as_in_paper["model"], "TF-IDF": own["words"]}
+        controls = {"syntax": default["model"], "translations": as_in_paper["model"], "TF-IDF": default["words"]}
         for kind, figures in {**kinds, **controls}.items():
             rows.append([
                 language, _ENCODERS.get(kind, kind), f"{figures.get('dimension', '')}", _nearest([figures]),
@@ -91,16 +93,16 @@ def encoders() -> str:
 
 
 def phrases() -> str:
-    """1-NN / 5-NN of phrases of treebanks."""
+    """Return a table of 1-NN / 5-NN of phrases of treebanks."""
     return _rows("phrases", _nearest, lambda found: [f"{found['groups']:,} / {found['grouped']:,}"])
 
 
 def distances() -> str:
-    """FD and rho of sentences of treebanks."""
+    """Return a table of FD and rho of sentences of treebanks."""
 
     def both(seeds: list[dict[str, Any]]) -> str:
         names = [name for name in ("fd", "rho", "rho_any_length") if name in seeds[0]]
-        fd, *rhos = (float(np.mean([one[name] for one in seeds])) for name in names)
+        fd, *rhos = (float(np.mean([figures[name] for figures in seeds])) for name in names)
         return ", ".join([f"{fd:.3f}", *(f"{rho:.2f}" for rho in rhos)])
 
     def more(found: dict[str, Any]) -> list[str]:
@@ -110,43 +112,55 @@ def distances() -> str:
 
 
 def transfer() -> str:
-    """1-NN / 5-NN of languages that are new, before and after some pairs of them."""
+    """Return a table of 1-NN / 5-NN of new languages, before and after training on some pairs."""
     rows = []
-    for language, found in find("syntax_transfer/languages").items():
-        for row in found["rows"]:
+    for language, figures in find("syntax_transfer/languages").items():
+        for row in figures["rows"]:
             p = "" if "p" not in row else "< 0.001" if row["p"] < 0.001 else f"{row['p']:.3f}"
             nearest = f"{row['nearest_1']:.1f} / {row['nearest_5']:.1f}"
-            rows.append([language, f"{found['groups']:,} / {found['texts']:,}", f"{row['pairs']:,}", nearest, p])
+            rows.append([language, f"{figures['groups']:,} / {figures['texts']:,}", f"{row['pairs']:,}", nearest, p])
     return markdown("language | groups / texts | pairs | encoder | p of no gain", rows)
 
 
 def pruning() -> str:
-    """Value of syntax in a criterion, in BLEU, at each size."""
+    """Return a table of the gain in BLEU from syntax in a criterion, at each size."""
     rows = []
-    for pair, found in find("syntax_pruning/pairs").items():
-        sizes = found["differences"]
+    for pair, pair_results in find("syntax_pruning/pairs").items():
+        sizes = pair_results["differences"]
         for name in next(iter(sizes.values())):
             method = name.partition(" - ")[0]
-            bleu = " / ".join(f"{found['BLEU'][method][size]:.2f}" for size in sizes)
-            rows.append([pair, name.replace(" - ", " minus "), bleu, *(difference(of[name]) for of in sizes.values())])
+            bleu = " / ".join(f"{pair_results['BLEU'][method][size]:.2f}" for size in sizes)
+            rows.append(
+                [
+                    pair,
+                    name.replace(" - ", " minus "),
+                    bleu,
+                    *(difference(by_comparison[name]) for by_comparison in sizes.values()),
+                ]
+            )
     heads = " | ".join(f"at {size.rstrip('%')} %" for size in sizes)
     return markdown(f"pair | methods | BLEU | {heads}", rows, 2)
 
 
 def supported() -> str:
-    """Entries whose parts of speech no sentence pair has."""
+    """Return a table of entries whose tags occur in no sentence pair."""
     rows = []
-    for name, found in find("supported_tags/tables").items():
-        own = f"{100 * (1 - found['supported'] / found['entries']):.1f}"
-        rows.append([name, f"{found['entries']:,}", own, f"{100 * (1 - found['chance']):.1f}"])
+    for name, figures in find("supported_tags/tables").items():
+        unsupported_share = f"{100 * (1 - figures['supported'] / figures['entries']):.1f}"
+        rows.append([name, f"{figures['entries']:,}", unsupported_share, f"{100 * (1 - figures['chance']):.1f}"])
     return markdown("table | entries | without support, % | by chance, %", rows)
 
 
 def unsupported() -> str:
-    """The most frequent parts of speech that no sentence pair has."""
+    """Return a table of the most frequent tags of entries that occur in no sentence pair."""
     rows = [
-        [f"`{one['source']}`", f"`{one['target']}`", " &rarr; ".join(one["example"]), f"{one['entries']:,}"]
-        for one in find("supported_tags/tables/whole/unsupported")
+        [
+            f"`{pattern['source']}`",
+            f"`{pattern['target']}`",
+            " &rarr; ".join(pattern["example"]),
+            f"{pattern['entries']:,}",
+        ]
+        for pattern in find("supported_tags/tables/whole/unsupported")
     ]
     return markdown("source | target | example | entries", rows, 3)
 

@@ -1,4 +1,4 @@
-"""Tables for the documents: translators that predict word vectors, after tables 1 and 2 of Bhat et al. (2020)."""
+"""Tables for the documentation: translators that predict word vectors, as tables 1 and 2 of Bhat et al. (2020)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap
 
 RUNS = StoredStudy("translators")
 
-# How the documents name what was trained -> how its files begin.
+# Name of a system in the documentation -> prefix of its runs.
 _SYSTEMS = {
     **{loss: loss for loss in LOSSES},
     "vmf, tuned regularisers": "vmf-tuned",
@@ -25,7 +25,7 @@ _SYSTEMS = {
     "syn-projection, random targets": "random",
 }
 _MARGINAL = ("syn-projection", "syn-difference", "sampled", "most-informative")
-# Tuned options of each loss in the paper's size.
+# Tuned options of each loss with the paper's size.
 _TUNED = {**dict.fromkeys(PAPER_MARGINAL, ("margin",)), "vmf": ("length_weight", "alignment_weight")}
 _ACCURACIES = ("accuracy@1", "accuracy@2", "accuracy@5", "accuracy@10")
 _COSINES = ("right: cosine with the nearest", "wrong: cosine with the nearest", "wrong: cosine with the target")
@@ -33,20 +33,20 @@ _COSINES = ("right: cosine with the nearest", "wrong: cosine with the nearest", 
 
 @cache
 def _runs(system: str) -> tuple[dict[str, Any], ...]:
-    """Results of its runs, one per seed."""
+    """Return the results of a system's runs, one per seed."""
     records = [RUNS.record(f"{_SYSTEMS[system]}-{seed}") for seed in SEEDS]
     return tuple(record for record in records if record is not None)
 
 
 @cache
 def _samples(system: str) -> tuple[BleuSamples, ...]:
-    """Bootstrap samples of all test sets together, a seed each; the same sentences for all systems."""
+    """Return bootstrap samples of all test sets together for each seed, with the same sentences for all systems."""
     names = [f"{_SYSTEMS[system]}-{seed}" for seed in SEEDS]
     return tuple(_samples_of(name) for name in names if RUNS.arrays(name))
 
 
 def _samples_of(name: str) -> BleuSamples:
-    """Bootstrap samples of a run."""
+    """Return bootstrap samples of a run."""
     statistics = RUNS.run(name).read()
     return _bootstrap(len(statistics))(statistics)
 
@@ -58,18 +58,18 @@ def _bootstrap(sentences: int) -> Bootstrap:
 
 def _there() -> Iterator[tuple[str, tuple[dict[str, Any], ...]]]:
     for system in _SYSTEMS:
-        if found := _runs(system):
-            yield system, found
+        if runs := _runs(system):
+            yield system, runs
 
 
 def _spread(values: Sequence[float]) -> str:
-    """Mean and deviation."""
+    """Format mean and standard deviation."""
     mean = f"{np.mean(values):.2f}"
     return f"{mean} ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else mean
 
 
 def losses() -> str:
-    """Table 1: BLEU of each loss, and its difference to vMF over the seeds that both have."""
+    """Return table 1: BLEU of each loss, and its difference to vMF over equally many seeds."""
     rows = []
     for system, runs in _there():
         margin = runs[0]["loss_options"].get("margin")
@@ -89,12 +89,12 @@ def losses() -> str:
 
 
 def _dropping(run: dict[str, Any]) -> float:
-    """Gain in BLEU on the first test set from removing immediately repeated words."""
+    """Return the gain in BLEU on the first test set from removing immediately repeated words."""
     return float(run["test_2016_flickr"]["without repetitions"] - run["test_2016_flickr"]["bleu"])
 
 
 def predictions() -> str:
-    """Table 2: how near predictions are, with the words before of the translation, or of the reference."""
+    """Return table 2: accuracy of predictions given the preceding words of the translation or the reference."""
     rows = []
     for kind in ("free-running", "teacher-forced"):
         for system, runs in _there():
@@ -106,11 +106,11 @@ def predictions() -> str:
 
 
 def margins(runs: str = "margin", losses: Sequence[str] = _MARGINAL) -> str:
-    """BLEU on the development set by margin, after a short training.
+    """Return a table of BLEU on the development set by margin, after a short training.
 
     Args:
-        runs: how the names of the runs begin.
-        losses: those with a margin; one that was not trained with all of them has no row.
+        runs: prefix of the names of the runs.
+        losses: losses with a margin; losses without results for all margins have no row.
     """
     rows = []
     for loss in losses:
@@ -123,17 +123,19 @@ def margins(runs: str = "margin", losses: Sequence[str] = _MARGINAL) -> str:
 
 
 def _marked(value: float | None, best: float) -> str:
-    """A value, in bold if it is the best one."""
+    """Format a value, in bold if it is the best."""
     if value is None:
         return ""
     return f"**{value:.2f}**" if value == best else f"{value:.2f}"
 
 
 def regularisers_of_vmf(runs: str = "regularisers") -> str:
-    """BLEU on the development set by the two regularisers of vMF, after a short training; untried pairs are empty.
+    """Return a table of BLEU on the development set by the two regularisers of vMF, after a short training.
+
+    Cells without results are empty.
 
     Args:
-        runs: how the names of the runs begin.
+        runs: prefix of the names of the runs.
     """
     grid = [
         [RUNS.record(f"{runs}-{length}-{alignment}") for alignment in ALIGNMENT_WEIGHTS] for length in LENGTH_WEIGHTS
@@ -148,7 +150,7 @@ def regularisers_of_vmf(runs: str = "regularisers") -> str:
 
 
 def negatives() -> str:
-    """Words nearest to synthetic negatives, where these are neither the right nor the predicted word."""
+    """Return a table of words nearest to synthetic negatives that are neither the correct nor the predicted word."""
     rows = [
         [example["right"], example["predicted"], example["negative"], str(example["times"])]
         for example in find("synthetic_negatives/examples")
@@ -157,7 +159,7 @@ def negatives() -> str:
 
 
 def other_pairs() -> str:
-    """The default loss on other language pairs, and in the paper's size."""
+    """Return a table of the default loss on other language pairs, and with the paper's size."""
     rows = []
     for name in ("multi30k-cs-en", "tatoeba-zh-en", "paper-size"):
         run = RUNS.record(f"{name}-1")
@@ -169,7 +171,7 @@ def other_pairs() -> str:
 
 
 def paper_size() -> str:
-    """Translators of the paper's size, trained as in the paper, and a small one of the same pairs."""
+    """Return a table of translators trained as in the paper, and a small one on the same pairs."""
     losses = [*PAPER_LOSSES, *(f"tuned-{loss}" for loss in PAPER_LOSSES)]
     runs = {"third-1": "gru", **{f"paper-third-{loss}-1": "lstm" for loss in losses}}
     first, vmf = (_samples_of(name) for name in ("third-1", "paper-third-vmf-1"))
@@ -182,11 +184,11 @@ def paper_size() -> str:
         options = ", ".join(f"{value:g}" for value in values)
         best = 1 + int(np.argmin(run["development_losses"]))
         samples = _samples_of(name)
-        there = difference(compared([first], [samples])) if rows else ""
+        to_small = difference(compared([first], [samples])) if rows else ""
         to_vmf = difference(compared([vmf], [samples])) if preset == "lstm" and run["loss"] != "vmf" else ""
         rows.append([
             preset, run["loss"], options, f"{run['epochs']}", f"{best}", f"{run['cpu_seconds'] / 60:.1f}",
-            f"{run['ALL']['bleu']:.2f}", there, to_vmf,
+            f"{run['ALL']['bleu']:.2f}", to_small, to_vmf,
         ])  # fmt: skip
     head = (
         "preset | loss | margin, regularisers | epochs | best epoch | CPU minutes | BLEU | difference to `gru` | "
@@ -196,20 +198,20 @@ def paper_size() -> str:
 
 
 def syn_losses() -> str:
-    """BLEU of the two synthetic losses in the paper's size, each with its best margin: the difference."""
+    """Return the difference in BLEU of the synthetic losses with the paper's size, each with its best margin."""
     both = [_samples_of(f"paper-third-tuned-{loss}-1") for loss in PAPER_MARGINAL]
     return difference(compared([both[0]], [both[1]]))
 
 
 def speed() -> str:
-    """Pairs a second, and how much longer a step takes than that of syn-projection, by the size of the vocabulary."""
+    """Return a table of pairs per second, and the ratio of time to syn-projection, by vocabulary size."""
     sizes = find("translator_speed/sizes")
     rows = []
     for loss in LOSSES:
         cells = []
-        for found in sizes.values():
-            ratio = found[loss]["syn-projection is faster by"]
-            cells.append(f"{found[loss]['pairs_per_cpu_second']} ({ratio:.2f})")
+        for by_loss in sizes.values():
+            ratio = by_loss[loss]["syn-projection is faster by"]
+            cells.append(f"{by_loss[loss]['pairs_per_cpu_second']} ({ratio:.2f})")
         rows.append([loss, *cells])
     return markdown("loss | " + " | ".join(f"{int(size):,} words" for size in sizes), rows)
 

@@ -1,1 +1,1 @@
-"""The command line: one file per command.  Parses, calls, shows progress, turns exceptions into one line."""
+"""The command line: one file per command; parses arguments, shows progress, reports exceptions in one line."""

@@ -16,7 +16,7 @@ def check_inputs(paths: Iterable[str | None]) -> None:
     """Refuse missing files and files that cannot be opened; pipes are not opened, and None is skipped.
 
     Raises:
-        DataError: which, and why.
+        DataError: a file is missing or cannot be opened.
     """
     from moses_compat.files.streams import check_readable
 
@@ -29,7 +29,7 @@ def is_given(name: str) -> bool:
     """Whether an option was typed on the command line, rather than set in a configuration file.
 
     Args:
-        name: of its parameter.
+        name: name of its parameter.
     """
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
@@ -41,7 +41,7 @@ def refuse_unused(reasons: Mapping[str, str]) -> None:
         reasons: parameter name -> what the option is for.
 
     Raises:
-        click.UsageError: the command line has one of them.
+        click.UsageError: one of these options is on the command line.
     """
     context = click.get_current_context()
     for parameter in context.command.params:
@@ -50,13 +50,13 @@ def refuse_unused(reasons: Mapping[str, str]) -> None:
 
 
 def refuse_unused_limits(cube: bool) -> None:
-    """Refuse the limit of cube pruning if the search is another."""
+    """Refuse `--pop-limit` unless the search is cube pruning."""
     if not cube:
         refuse_unused({"pop_limit": "cube pruning; give --search cube, or leave it out"})
 
 
 def _status(path: str, descriptor: int) -> os.stat_result | None:
-    """The status of a file or a pipe, `-` being that of a descriptor; None if it is something else, or missing."""
+    """Return the status of a file or pipe, for `-` of a descriptor; None if it is missing or anything else."""
     try:
         status = os.fstat(descriptor) if path == "-" else os.stat(path)
     except OSError:
@@ -65,7 +65,7 @@ def _status(path: str, descriptor: int) -> os.stat_result | None:
 
 
 def _is_redirected(output: str, other: str, descriptor: int) -> bool:
-    """Whether one of two paths is `-` and goes to, or comes from, the file or the pipe of the other."""
+    """Whether one of two paths is `-`, a standard stream redirected to or from the file or pipe of the other."""
     if "-" not in (output, other):
         return False
     first, second = _status(output, 1), _status(other, descriptor)
@@ -73,14 +73,14 @@ def _is_redirected(output: str, other: str, descriptor: int) -> bool:
 
 
 def check_outputs(inputs: Iterable[str | None], outputs: Iterable[str | None], *, folders: bool = False) -> None:
-    """Refuse to write over an input or a model, twice to one file, or where nothing can be written.
+    """Refuse outputs that overwrite an input or a model, that are the same file, or that cannot be written.
 
     Args:
         inputs, outputs: files; None is skipped.
-        folders: outputs may be folders, too, and only their names are checked.
+        folders: whether outputs may be folders, too; then only their names are checked.
 
     Raises:
-        PhraseToolError: two of the paths are one file, or a file cannot be made.
+        PhraseToolError: an output is an input, another output or a file of a model, or cannot be written.
     """
     from moses_compat.files.paths import model_of, same_file
     from moses_compat.files.streams import check_writable

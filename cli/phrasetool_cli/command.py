@@ -1,4 +1,4 @@
-"""The classes of all commands: options in sections, renamed options, `--verbose`; and groups that import lazily."""
+"""Base classes of commands: options in sections, renamed options, `--verbose`; and groups that import lazily."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _SOURCES = {
 
 
 def is_verbose() -> bool:
-    """Whether the command that runs was given `--verbose`."""
+    """Whether the running command was given `--verbose`."""
     context = click.get_current_context(silent=True)
     return context is not None and context.meta.get(_VERBOSE, False)
 
 
-def tell_step(label: str, seconds: float) -> None:
+def report_step(label: str, seconds: float) -> None:
     """Report the duration of a step with --verbose."""
     if is_verbose():
         _tell(f"{label}: {seconds:.2f} s")
 
 
-def tell_settings(context: click.Context) -> None:
+def report_settings(context: click.Context) -> None:
     """Report options and versions of a command, and its duration when its context closes."""
     if context.meta.get(CONFIGURATION):
         _tell(f"configuration: {context.meta[CONFIGURATION]}")
@@ -80,7 +80,7 @@ def _tell(message: str) -> None:
 
 
 def _check(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    # --quiet stands before this option in every command.
+    # --quiet is eager, so click processes it before this option.
     if wanted and context.params.get("quiet"):
         raise click.UsageError("give --quiet or --verbose, not both")
     if wanted:
@@ -93,7 +93,7 @@ verbose_option = click.option(
 )  # fmt: skip
 
 
-# Packages whose version can change a figure or a byte of an output.
+# Packages whose versions can affect results or output files.
 PACKAGES = (
     "numpy", "numba", "torch", "gensim", "scikit-learn", "eflomal", "sacrebleu", "pyarrow", "isal",
     "deflate",
@@ -101,7 +101,7 @@ PACKAGES = (
 
 
 def version_signature() -> str:
-    """`phrasetool VERSION`, then `name:version` of Python, the packages and the system, with `|` between."""
+    """Return `phrasetool VERSION` and `name:version` of Python, the packages and the system, separated by `|`."""
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
@@ -119,34 +119,34 @@ def version_signature() -> str:
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-# Where click's decorators leave the parameters of a function, last one first; and where `sections` leaves a title.
+# Attributes in which click's decorators store the parameters of a function, last one first, and `sections` a title.
 _PARAMETERS = "__click_params__"
 _TITLE = "phrasetool_section"
-# Section of the options that have no title.
+# Section of the options without a title.
 _GENERAL = "General"
 # The range of valid numbers, which click appends to help texts, alone or after the default.
 _RANGE = r"(?:[-\d.e]+<=?)?x(?:[<>]=?[-\d.e]+)?\]"
 _RANGES = re.compile(rf"  \[{_RANGE}|; {_RANGE}")
 _TYPE_NAMES = {" INTEGER RANGE": " N", " FLOAT RANGE": " X", " INTEGER": " N", " FLOAT": " X", " SHARE": " SHARE"}
-# The largest whole number that an option takes: kernels compute in 64 bits, and random generators are seeded with 32.
+# Largest integer that an option accepts: kernels compute in 64 bits, and random generators are seeded with 32.
 LARGEST_NUMBER = 2**32 - 1
-# Set by the shell when it asks what could stand at the cursor; click answers.
+# Environment variable with which the shell requests completions from click.
 COMPLETION = "_PHRASETOOL_COMPLETE"
-# Metavars of texts that do not name a file.
+# Metavars of string options that are not file names.
 _TEXTS = {
     "NAME", "X", "CODE", "NAMES", "LANG", "HOST:PORT", "a+e|a-e|N", "SPEC", "SOURCE,TARGET", "N...", "TYPE",
     "ARGUMENTS", "P", "TEXT", "PREFIX",
 }  # fmt: skip
-# Arguments that do not name a file, by command.
+# Command and parameter name of arguments that are not file names.
 _TEXT_ARGUMENTS = {("neighbours", "phrase"), ("threshold-filter", "thresholds")}
 
 
 def sections(*parts: str | Callable[[Any], Any] | None) -> Callable[[_Function], _Function]:
-    """One decorator that adds options, in this order.
+    """Return a decorator that adds options in this order.
 
     Args:
-        parts: decorators that add options.  A text before them is the title of their section, also of those that have
-            one already; after None, options keep the titles they have.
+        parts: decorators that add options.  A string is the section title of the options that follow, and replaces
+            titles that they have already; after None, options keep their titles.
     """
     titled: list[tuple[str | None, Callable[[Any], Any]]] = []
     title: str | None = None
@@ -174,14 +174,14 @@ def give_title(parameter: click.Parameter, title: str) -> None:
 
 
 def current_names(arguments: Sequence[str], renamed: Mapping[str, str], silent: bool = False) -> list[str]:
-    """Return arguments with the present names of options.
+    """Return arguments with the current names of options.
 
-    Options that were renamed work under their old names for one release, with a hint on standard error.
+    Old names of options work for one more release, with a hint on standard error.
 
     Args:
-        arguments: of a command, as they were typed.
-        renamed: old name of an option -> present name.
-        silent: give no hint.
+        arguments: arguments of a command, as typed.
+        renamed: old name of an option -> current name.
+        silent: whether to give no hint.
     """
     if not renamed:
         return list(arguments)
@@ -201,26 +201,26 @@ def current_names(arguments: Sequence[str], renamed: Mapping[str, str], silent: 
 
 
 def value_of(arguments: Sequence[str], option: str) -> str | None:
-    """Return the last value of an option in arguments as they were typed; None without one."""
+    """Return the last value of an option in arguments as typed; None if the option is missing."""
     value = None
-    for place, argument in enumerate(arguments):
+    for index, argument in enumerate(arguments):
         if argument == option:
-            value = "".join(arguments[place + 1 : place + 2])
+            value = "".join(arguments[index + 1 : index + 2])
         elif argument.startswith(f"{option}="):
             value = argument.partition("=")[2]
     return value
 
 
-# A word of a shell line; quotes may hold spaces.
+# A word of a shell command; quoted parts may contain spaces.
 _WORD = re.compile(r"(?:'[^']*'|\"[^\"]*\"|\S)+")
 
 
 def fitted_examples(text: str, width: int) -> str:
-    """Break the commands of examples that are wider than a terminal, as a shell takes them.
+    """Break commands in examples that are wider than the terminal, so that a shell accepts them.
 
     Args:
-        text: lines; commands are indented.
-        width: of a line.
+        text: lines, with commands indented.
+        width: maximum width of a line.
     """
     lines = []
     for line in split_lines(text):
@@ -248,10 +248,10 @@ def _format_examples(command: click.Command, formatter: click.HelpFormatter) -> 
 
 
 class SectionedCommand(click.Command):
-    """A command that lists its options under the titles that `sections` gave them, the others last.
+    """A command that lists its options under the titles from `sections`, and options without a title last.
 
     Args:
-        renamed: old name of an option -> present name.
+        renamed: old name of an option -> current name.
     """
 
     def __init__(self, *arguments: Any, renamed: Mapping[str, str] | None = None, **settings: Any) -> None:
@@ -259,7 +259,7 @@ class SectionedCommand(click.Command):
         self.renamed = dict(renamed or {})
 
     def sections(self, context: click.Context) -> dict[str, list[tuple[str, str]]]:
-        """Title -> option and help, in order."""
+        """Return title -> names and help of options, in order."""
         titled: dict[str, list[tuple[str, str]]] = {}
         others: list[tuple[str, str]] = []
         for parameter in self.get_params(context):
@@ -271,21 +271,21 @@ class SectionedCommand(click.Command):
         return {**titled, _GENERAL if titled else "Options": others}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse arguments, of which some may be old names of options."""
+        """Parse arguments, which may contain old names of options."""
         rest = super().parse_args(ctx, current_names(args, self.renamed, ctx.resilient_parsing))
         for parameter in self.get_params(ctx):
             _check_size(parameter, ctx.params.get(str(parameter.name)), ctx)
         return rest
 
     def invoke(self, context: click.Context) -> Any:
-        """Run with what was typed and what is configured; with --verbose, after a report of that."""
+        """Run with the typed and configured options; with --verbose, report them first."""
         if context.default_map:
             from phrasetool_cli.config_file import command_line_wins
 
             command_line_wins(context)
         _check_memory_limit()
         if is_verbose():
-            tell_settings(context)
+            report_settings(context)
         return super().invoke(context)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -300,9 +300,9 @@ class SectionedCommand(click.Command):
 
 
 def _check_memory_limit() -> None:
-    """Refuse a limit on memory below what the packages need, which are loaded next.
+    """Refuse a memory limit below the needs of the packages that are imported next.
 
-    Python does not survive every lack of memory while it imports a module: of 276 runs with limits of 92 to 127 MB, two
+    Python does not always survive a lack of memory during an import: of 276 runs with limits of 92 to 127 MB, two
     hung on Python's own import lock, and in five the MemoryError was lost.
 
     Raises:
@@ -322,7 +322,7 @@ def _check_size(parameter: click.Parameter, value: Any, context: click.Context) 
         click.BadParameter: a number of the value is too large, or too far below 0.
     """
     kinds = parameter.type.types if isinstance(parameter.type, click.Tuple) else [parameter.type]
-    # Sizes in bytes have a type of their own.
+    # Sizes in bytes have another type.
     if not any(isinstance(kind, click.types.IntParamType) for kind in kinds):
         return
     for number in value if isinstance(value, tuple) else (value,):
@@ -332,10 +332,10 @@ def _check_size(parameter: click.Parameter, value: Any, context: click.Context) 
 
 
 def _fewest_lines(rows: Sequence[tuple[str, str]], width: int) -> int:
-    """Width of the column of names with which options take the fewest lines; longer names stand in their own lines."""
+    """Return the width of the name column with which options take the fewest lines; longer names get a line each."""
 
     def lines(column: int) -> int:
-        # As click's formatter does it: two blanks before names, two behind them, two less than the width.
+        # As in click's formatter: two spaces before names and two after them; texts end two columns before the width.
         return sum(
             (len(names) > column) + max(1, len(textwrap.wrap(text, max(width - column - 6, 10))))
             for names, text in rows
@@ -345,17 +345,17 @@ def _fewest_lines(rows: Sequence[tuple[str, str]], width: int) -> int:
 
 
 def _short_record(names: str, text: str) -> tuple[str, str]:
-    """Names and help of an option with short names of types, and without the range of valid numbers."""
+    """Return names and help of an option with short type names and without the range of valid numbers."""
     for long, short in _TYPE_NAMES.items():
         names = names.replace(long, short)
-    return names, _RANGES.sub(lambda found: "]" if found[0].startswith(";") else "", text)
+    return names, _RANGES.sub(lambda match: "]" if match[0].startswith(";") else "", text)
 
 
 class LazyGroup(click.Group):
     """A group whose commands are imported on use.
 
     Args:
-        package: holds a module for each command, in which it is called `command`.
+        package: package with a module for each command, which defines it as `command`.
         titled: title -> name of a command -> summary, the first line of its help.
     """
 
@@ -369,7 +369,7 @@ class LazyGroup(click.Group):
         return {name: summary for part in self.titled.values() for name, summary in part.items()}
 
     def list_commands(self, context: click.Context) -> list[str]:
-        """All names, in the order of the help."""
+        """Return all names, in the order of the help."""
         return list(self.summaries)
 
     def resolve_command(
@@ -422,8 +422,8 @@ def _complete_files(name: str, command: click.Command) -> None:
     """Let the shell complete the arguments and options of a command that name files.
 
     Args:
-        name: of the command.
-        command: its parameters get another type.
+        name: name of the command.
+        command: the command; the types of its parameters are changed.
     """
     for parameter in command.params:
         types = parameter.type.types if isinstance(parameter.type, click.Tuple) else [parameter.type]

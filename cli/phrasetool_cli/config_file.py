@@ -1,6 +1,6 @@
 """`phrasetool.toml`: defaults for the options of commands.
 
-A section is called as a command, a key as the long name of an option.  The command line wins.
+A section has the name of a command, a key the long name of an option.  The command line has precedence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from phrasetool_cli.messages import hint
 NAME = "phrasetool.toml"
 
 _Section = dict[str, Any]
-# Parameters of which a command takes one at most.
+# Mutually exclusive parameters.
 _EXCLUSIVE = (
     ("threshold", "target_size", "max_bleu_loss", "sweep"), ("scores", "columns"), ("seed", "unseeded"),
 )  # fmt: skip
@@ -30,7 +30,7 @@ def find_config(named: str | None) -> str | None:
     """Return the configuration file: the named one, or `phrasetool.toml` in the current folder if it exists.
 
     Raises:
-        PhraseToolError: the named file is not there.
+        PhraseToolError: the named file does not exist.
     """
     if named is not None and not os.path.exists(named):
         raise PhraseToolError(f"{named}: no such configuration file")
@@ -38,15 +38,15 @@ def find_config(named: str | None) -> str | None:
 
 
 def read_config(path: str, names: Collection[str], parent: click.Context) -> dict[str, _Section]:
-    """The defaults of commands, as click takes them: command -> parameter -> value.
+    """Return the defaults of commands as click expects them: command -> parameter -> value.
 
     Args:
         path: the file.
-        names: of all commands.
+        names: names of all commands.
         parent: the context of their group.
 
     Raises:
-        DataError: the file cannot be read, or names a command, an option or a value that there is not.
+        DataError: the file is not valid TOML, or has an unknown command or option, or an invalid value.
     """
     import tomllib
 
@@ -78,19 +78,19 @@ def read_config(path: str, names: Collection[str], parent: click.Context) -> dic
 
 
 def _context(command: click.Command, name: str, parent: click.Context) -> click.Context:
-    # As click makes it: a command keeps the names of its help option from the first context that asks for it.
+    # As click creates it: a command keeps its help option, with the names from the first context that requests it.
     settings = {**command.context_settings, "info_name": name, "resilient_parsing": True}
     return click.Context(command, parent, **settings)
 
 
 def _group(path: str, text: str, section: str, context: click.Context, given: _Section) -> _Section:
-    """The defaults of the commands of a group: of those with a section, and options for all commands that have them."""
+    """Return the defaults of a group's commands: from their sections, and options for all commands that have them."""
     group = context.command
     assert isinstance(group, click.Group)
     commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
     for_all = {key: value for key, value in given.items() if not isinstance(value, dict)}
     defaults: _Section = {}
-    # Which command is meant without its name: `model` of `train`, as that once was an option.
+    # `model` of `train` selects the command if none is named; it was an option in earlier releases.
     if "model" in for_all:
         defaults["model"] = str(for_all.pop("model"))
         hint(f"{path}: model of {section} works for one more release; name the kind of model on the command line")
@@ -117,19 +117,19 @@ def _options_of(command: click.Command | None, parent: click.Context) -> list[st
 
 
 def _known(context: click.Context) -> dict[str, click.Option]:
-    """The options of a command by their long names, without dashes."""
+    """Return the options of a command by their long names, without dashes."""
     options = context.command.get_params(context)
     return {_key(option): option for option in options if isinstance(option, click.Option)}
 
 
 def _present(context: click.Context, key: str) -> str:
-    """The present name of an option, which may be given by a former one."""
+    """Return the current name of an option from its current or former name."""
     renamed: Mapping[str, str] = getattr(context.command, "renamed", {})
     return renamed.get(f"--{key}", f"--{key}").removeprefix("--")
 
 
 def _section(path: str, text: str, section: str, context: click.Context, given: _Section) -> _Section:
-    """The defaults of one command."""
+    """Return the defaults of one command."""
     known = _known(context)
     defaults = {}
     for key, value in given.items():
@@ -148,13 +148,13 @@ def _section(path: str, text: str, section: str, context: click.Context, given: 
 
 
 def _typed(option: click.Option, value: Any, context: click.Context) -> Any:
-    """A value as the command line would give it: text, or several."""
+    """Check a value, and return it as the command line would provide it: flags as bool, others as strings."""
     if option.is_flag:
         if not isinstance(value, bool):
             raise click.BadParameter(f"expected true or false, found {value!r}")
         return value
     if option.multiple and option.nargs > 1:
-        # One of them may stand for itself, as on the command line.
+        # A single group need not be in a list, as on the command line.
         groups = value if isinstance(value, list) and any(isinstance(part, list) for part in value) else [value]
         if not all(isinstance(group, list) and len(group) == option.nargs for group in groups):
             raise click.BadParameter(f"expected a list of {option.nargs} values, or several")
@@ -184,7 +184,7 @@ def _key(option: click.Option) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Suggest a similar name for an unknown one, as the end of a message."""
+    """Return a suggestion of a similar name, to append to a message about an unknown name; "" without one."""
     import difflib
 
     near = difflib.get_close_matches(name, list(names), 1)
@@ -192,7 +192,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def _line_of(text: str, section: str, key: str | None) -> int | None:
-    """Where a section, or a key in it, stands; the TOML reader does not say."""
+    """Return the line number of a section or a key in it, which the TOML parser does not provide; None if unknown."""
     within = ""
     for number, line in enumerate(split_lines(text), 1):
         head = re.match(r"\s*\[\s*[\"']?([^\"'\]]*?)[\"']?\s*\]", line)
@@ -207,7 +207,7 @@ def _line_of(text: str, section: str, key: str | None) -> int | None:
 
 
 def command_line_wins(context: click.Context) -> None:
-    """Ignore options of a configuration that exclude a typed option; changes the parameters of the context."""
+    """Unset configured options that exclude a typed option, in the parameters of the context."""
     for alternatives in _EXCLUSIVE:
         sources = {name: context.get_parameter_source(name) for name in alternatives}
         if ParameterSource.COMMANDLINE in sources.values():

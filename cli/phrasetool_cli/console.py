@@ -1,4 +1,4 @@
-"""The console script: what must be settled before anything else is imported."""
+"""The console script: settings that must precede all other imports."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def _leave(number: int, frame: types.FrameType | None) -> None:
 
 
 def spin_briefly() -> None:
-    """Bound how long OpenMP's threads of GCC's library wait for each other without sleeping.
+    """Limit how long the threads of GCC's OpenMP library wait for each other without sleeping.
 
-    The library's own bound, 300,000 turns, is set for an idle machine.  Where something else has one of the cores, each
-    operation of PyTorch waits that long for its other thread, and training takes several times as long as on one
-    thread.  It is read when the library is loaded; what the user has set stays.
+    The library's default, 300,000 iterations, suits an idle machine.  If another process occupies one of the cores,
+    each operation of PyTorch waits that long for its other thread, and training takes several times as long as with one
+    thread.  The limit is read when the library is loaded; limits set by the user are kept.
 
-    The threads of numpy's OpenBLAS begin by spinning for 2^26 cycles, which no short command needs.
+    The threads of numpy's OpenBLAS spin for 2^26 cycles at first, which no short command needs.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "20000")

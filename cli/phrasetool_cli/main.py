@@ -1,4 +1,4 @@
-"""The `phrasetool` command: finds the subcommand, and is the one place where errors become exit codes."""
+"""The `phrasetool` command: finds the subcommand; the only place where errors become exit codes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from phrasetool.errors import PhraseToolError, reason
 from phrasetool_cli.command import LazyGroup
 from phrasetool_cli.messages import missing_package, with_remedy, write
 from phrasetool_cli.process import (
-    mend_standard_streams,
-    no_more_signals,
+    ignore_signals,
     raise_if_one_arrived,
-    send_lost_signals_again,
+    reopen_standard_streams,
+    resend_lost_signals,
     watch_signals,
 )
 
-# Title -> name -> summary: the first line of the help.  The module of a command is imported when it is run or asked for
-# help, so that the overview and completion are instant.
+# Title -> name -> summary, the first line of the help.  The module of a command is imported only to run it or to show
+# its help, so that the overview and completion are instant.
 GROUPS = {
     "Tables": {
         "prune": "Remove bad or redundant phrase-table entries.",
@@ -93,10 +93,10 @@ class _Overview(LazyGroup):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Parse the options of the group; `--help` and `--version` print here.
+        """Parse the options of the group; `--help` and `--version` print their text here.
 
         Raises:
-            _PipeClosedError: the reader of a pipe has gone.
+            _PipeClosedError: the reader of a pipe has closed it.
         """
         try:
             return super().make_context(info_name, args, parent, **extra)
@@ -107,7 +107,7 @@ class _Overview(LazyGroup):
         """Run a command.
 
         Raises:
-            _PipeClosedError: the reader of a pipe has gone.
+            _PipeClosedError: the reader of a pipe has closed it.
         """
         try:
             return super().invoke(context)
@@ -137,7 +137,7 @@ def cli(context: click.Context, debug: bool, config: str | None) -> None:
     """Prune, annotate and decode with the phrase tables of Moses.
 
     \b
-    A usual session, with a Moses model (`phrasetool improve` does it all):
+    Typical use with a Moses model (`phrasetool improve` runs all steps):
       phrasetool force-decode --moses-ini moses.ini train.de train.en \\
         --leave-one-out -o forced-pairs.gz
       phrasetool train forced-pairs.gz
@@ -162,8 +162,8 @@ def cli(context: click.Context, debug: bool, config: str | None) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit.
 
-    0: done, or the reader of a pipe has seen enough; 1: bad data or I/O; 2: bad usage; 130: interrupted; 143:
-    terminated.
+    Exit codes: 0: success, or the reader of a pipe has closed it; 1: data or I/O error; 2: usage error; 130:
+    interrupted; 143: terminated.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in itertools.takewhile(lambda argument: argument not in COMMANDS, arguments)
@@ -176,7 +176,7 @@ def main(arguments: list[str] | None = None) -> None:
         try:
             cli.main(arguments, prog_name="phrasetool", standalone_mode=False)
         finally:
-            # Unless the command says itself what the interrupt means.
+            # Unless the command reports the interrupt itself.
             if not (isinstance(ended := sys.exception(), click.Abort) and str(ended)):
                 raise_if_one_arrived()
     except click.exceptions.NoArgsIsHelpError as error:
@@ -200,7 +200,7 @@ def main(arguments: list[str] | None = None) -> None:
     except _PipeClosedError as error:
         _pipe_closed(error, debug)
     except SystemError as error:
-        # Python loses the MemoryError itself where it has no memory while it imports a module.
+        # Python may lose the MemoryError if memory runs out during an import.
         if not any(words in str(error) for words in ("without exception set", "without setting an exception")):
             raise
         _fail("no memory is left", 1, debug)
@@ -218,18 +218,18 @@ def _announce_compilation() -> None:
 
 
 def run() -> None:
-    """The console script: `main`, and then out without taking the interpreter apart, which would be 0.15 s more.
+    """Run `main`, and exit without finalising the interpreter, which would take another 0.15 s.
 
     Every file is closed and every thread has ended by then.
     """
-    mend_standard_streams()
-    send_lost_signals_again()
-    # Imports make many objects that stay, and looking through them for cycles takes 2 % of a short command.
+    reopen_standard_streams()
+    resend_lost_signals()
+    # Imports create many permanent objects, and searching them for cycles takes 2 % of the time of a short command.
     gc.set_threshold(50_000)
     try:
         main()
     except SystemExit as end:
-        no_more_signals()
+        ignore_signals()
         sys.stderr.flush()
         os._exit(end.code if isinstance(end.code, int) else 0)
 
@@ -261,10 +261,10 @@ def _describe(error: BaseException) -> str:
 
 
 def _output_is_broken() -> bool:
-    """Whether standard output does not take what was printed.
+    """Whether standard output cannot be written.
 
-    What is longer than the buffer is not kept there when writing fails, so to flush it again may be no error; to write
-    nothing is one, where nothing can be written.
+    After a failed write, text longer than the buffer is not kept, so flushing again may succeed; but writing zero bytes
+    fails, too, if nothing can be written.
     """
     try:
         sys.stdout.flush()
@@ -286,11 +286,11 @@ def _fail(message: str, code: int, debug: bool, label: str = "error") -> NoRetur
 
 
 def _exit(code: int) -> NoReturn:
-    """Exit, after making sure that what was printed has arrived."""
+    """Flush standard output, report an error if that fails, and exit."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has seen what it wanted, as `head` has.
+        # The reader has closed the pipe, as `head` does.
         _abandon_output()
     except OSError as error:
         _abandon_output()
@@ -301,7 +301,7 @@ def _exit(code: int) -> NoReturn:
 
 
 def _pipe_closed(error: _PipeClosedError, debug: bool) -> NoReturn:
-    """End without an error if the reader of standard output has seen enough, as `head` has, and no file is lost."""
+    """Exit without an error if the reader of standard output has closed it, as `head` does, and no file is lost."""
     if not _reader_is_gone():
         _fail(_describe(error.__cause__ or error), 1, debug)
     _abandon_output()
@@ -323,7 +323,7 @@ def _reader_is_gone() -> bool:
 
 
 class _Warnings:
-    """Prints each warning about files once: many files are read more than once."""
+    """Listener that prints each warning about files once: many files are read more than once."""
 
     def __init__(self) -> None:
         self._said: set[str] = set()
@@ -335,5 +335,5 @@ class _Warnings:
 
 
 def _abandon_output() -> None:
-    """Let the interpreter's last flush of standard output go nowhere."""
+    """Redirect standard output to the null device, so that the interpreter's last flush does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

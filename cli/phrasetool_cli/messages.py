@@ -1,4 +1,4 @@
-"""Messages on standard error: labels, colours, ways out of errors as commands and options, missing packages."""
+"""Messages on standard error: labels, colours, remedies (commands and options), and missing packages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-# Name of a remedy -> how the message goes on.
+# Name of a remedy -> text that is appended to the message.
 REMEDIES = {
     "another device": "; use --device cpu or auto",
     "train or name a model": " (train one with `phrasetool train`, or name it with -m)",
@@ -43,8 +43,8 @@ REMEDIES = {
     "sort the table": "; --sort sorts it, --force continues anyway",
     "name the words": "; the words of a file of tags are named with --words",
     "start again": "; without --resume, everything is computed again",
-    "name those of then": "; name those of then with --evidence",
-    "use threads": "; --engine threads does it",
+    "name the sources of that run": "; give the earlier ones with --evidence",
+    "use threads": "; use --engine threads",
     "longer lines": "; --max-line allows longer ones",
     "larger groups": "; --block-bytes allows more, where a command has it",
     "prune without counts": (
@@ -57,7 +57,7 @@ REMEDIES = {
     "allow an empty input": "; --allow-empty continues anyway",
 }
 
-# Package that can be missing -> the extra that brings it.
+# Optional package -> the extra that installs it.
 EXTRAS = {
     "pyarrow": "parquet",
     "kenlm": "tune",
@@ -80,7 +80,7 @@ EXTRAS = {
 
 
 def missing_package(module: str | None) -> str | None:
-    """Return what to install for a missing module; None if it belongs to no extra."""
+    """Return a message on how to install a missing module; None if it belongs to no extra."""
     package = (module or "").partition(".")[0]
     if package not in EXTRAS:
         return None
@@ -88,13 +88,13 @@ def missing_package(module: str | None) -> str | None:
 
 
 def with_remedy(message: str, remedy: str | None) -> str:
-    """A message of the core, and the way out if there is one."""
+    """Return a message of the library with its remedy, if it has one."""
     return message + REMEDIES[remedy] if remedy else message
 
 
 # Label of a message -> its colour on a terminal.
 _COLOURS = {"error": "1;31", "warning": "33", "hint": "36"}
-# Progress bars on standard error that have not ended.
+# Unfinished progress bars on standard error.
 bars: list[Any] = []
 
 
@@ -103,7 +103,7 @@ def write(message: str, label: str = "") -> None:
 
     Args:
         message: the line.
-        label: `error`, `warning` or `hint`, or nothing for information.
+        label: `error`, `warning` or `hint`; empty for information.
     """
     text = f"{_coloured(label)}: {message}" if label else message
     with _cleared():
@@ -116,7 +116,7 @@ def hint(message: str) -> None:
 
 
 def _coloured(label: str) -> str:
-    """The label in its colour on a terminal, unless $NO_COLOR (https://no-color.org) or the terminal forbids it."""
+    """Return a label, coloured unless $NO_COLOR (https://no-color.org) is set or the terminal has no colours."""
     if not sys.stderr.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return label
     return f"\x1b[{_COLOURS[label]}m{label}\x1b[0m"
@@ -124,7 +124,7 @@ def _coloured(label: str) -> str:
 
 @contextlib.contextmanager
 def _cleared() -> Iterator[None]:
-    """Take bars off the terminal while a line is printed."""
+    """Clear progress bars while a line is printed."""
     if not bars:
         yield
         return

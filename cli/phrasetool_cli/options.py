@@ -28,20 +28,20 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Option = Callable[[_Function], _Function]
 
 _DEFAULT_MODEL = "phrasetool-model"
-# Runs phrasetool's commands in processes of their own, whether or not `phrasetool` is on the path.
-# A configuration of the folder would change what they do.
+# Runs phrasetool in another process, whether or not `phrasetool` is on the PATH, and without the configuration file of
+# the current folder, which would change the results.
 _CODE = f"import sys; from phrasetool_cli.main import main; main(['--config', {os.devnull!r}, *sys.argv[1:]])"
 PROGRAM = (sys.executable, "-c", _CODE)
 WHICH_MODEL = "[default: ./phrasetool-model]"
 
 
 def default_model() -> str:
-    """`$PHRASETOOL_MODEL`, or the folder `phrasetool train` writes."""
+    """Return `$PHRASETOOL_MODEL`, or else the folder that `phrasetool train` writes."""
     return os.environ.get("PHRASETOOL_MODEL", _DEFAULT_MODEL)
 
 
 def available_processors() -> int:
-    """Processors this process may run on."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -49,7 +49,7 @@ model_option = click.option("-m", "--model", "model_folder", metavar="FOLDER", h
 
 
 class _TranslatorScore(click.Choice[str]):
-    """Scores of translators under the names that the library has; former names of options' values are valid, too."""
+    """Scores of translators, converted to their names in the library; these names, former values, are valid, too."""
 
     _names = {"softmax": "normalised", "unnormalised": "density"}  # noqa: RUF012
 
@@ -67,8 +67,8 @@ translator_score_option = click.option(
 )  # fmt: skip
 
 
-def output_option(help_text: str = "Where to write.") -> _Option[Any]:
-    """`--output`, by default standard output."""
+def output_option(help_text: str = "Output file.") -> _Option[Any]:
+    """Return the option `--output`, by default standard output."""
     return click.option(
         "-o", "--output", default="-", show_default=False, metavar="FILE",
         help=f"{help_text}  [default: -, standard output]",
@@ -76,7 +76,7 @@ def output_option(help_text: str = "Where to write.") -> _Option[Any]:
 
 
 def threads_option(help_text: str = "Worker threads.") -> _Option[Any]:
-    """`--threads`, by default all processors."""
+    """Return the option `--threads`, by default all processors."""
     return click.option(
         "--threads", type=click.IntRange(1), default=available_processors, show_default=False, metavar="N",
         help=f"{help_text}  [default: all processors]",
@@ -84,7 +84,7 @@ def threads_option(help_text: str = "Worker threads.") -> _Option[Any]:
 
 
 force_option = click.option("--force", is_flag=True, help="Ignore failed sanity checks.")
-# How much a command says.
+# Verbosity of a command.
 quiet_option = sections(
     None,
     click.option("--quiet", "-q", is_flag=True, is_eager=True, help="Print warnings and errors only."),
@@ -92,13 +92,13 @@ quiet_option = sections(
 )
 
 
-def device_option(help_text: str = "Where to compute: cpu, cuda or auto.") -> _Option[Any]:
-    """`--device`."""
+def device_option(help_text: str = "Device: cpu, cuda or auto.") -> _Option[Any]:
+    """Return the option `--device`."""
     return click.option("--device", default="auto", metavar="NAME", help=help_text)
 
 
 def _chosen_device(name: str) -> str:
-    # A CPU needs no torch.
+    # The CPU does not need torch.
     if name == "cpu":
         return name
     from phrasetool.nn.device import choose_device
@@ -126,7 +126,7 @@ sort_option = click.option(
 table_options = sections(
     "Reading",
     click.option("--on-error", type=click.Choice(["fail", "skip", "keep"]), default="fail",
-                 help="Action at malformed lines."),
+                 help="Action for malformed lines."),
     threads_option(),
     allow_empty_option,
     force_option,
@@ -148,7 +148,7 @@ decoder_model_options = sections(
     click.option("--reordering-table", metavar="FILE", help="Use this reordering table instead of the ini's."),
 )
 
-# Options of the search, named as in `SearchOptions`; what is not given is None: as in the ini, else as in Moses.
+# Search options, named as in `SearchOptions`; the default, None, is the value of the ini, or else that of Moses.
 search_options = sections(
     "Search",
     click.option("--search", "algorithm", type=click.Choice(["stack", "cube"]),
@@ -177,12 +177,12 @@ relative_option = click.option(
 
 
 def dev_option(help_text: str, metavar: str = "SOURCE REFERENCE") -> _Option[Any]:
-    """`--dev`, the two sides of a development set."""
+    """Return the option `--dev`, the two sides of a development set."""
     return click.option("--dev", "development", nargs=2, metavar=metavar, help=help_text)
 
 
 def former_option(*names: str, **settings: Any) -> _Option[Any]:
-    """An option of earlier releases, which works for one more release and is not listed."""
+    """Return an option of earlier releases, which works for one more release and is not listed."""
     return click.option(*names, hidden=True, **settings)
 
 
@@ -197,7 +197,7 @@ engine_options = sections(None, threads_option(), quiet_option)
 # Options of the commands that rescore n-best lists.
 list_source_option = click.option(
     "--source", required=True, metavar="FILE",
-    help="Text that the list translates, with a tokenised sentence a line.",
+    help="Source text of the list, one tokenised sentence per line.",
 )  # fmt: skip
 
 neural_column_options = sections(
@@ -231,11 +231,11 @@ def chosen_runner(engine: str, address: str | None, threads: int) -> RayRunner |
     """Return the runner of parallel work; None for threads.
 
     Args:
-        engine, address: as given.
-        threads: of this process, or processes of a cluster that begins here.
+        engine, address: values of the options.
+        threads: number of threads of this process, or of processes of a cluster that is started here.
 
     Raises:
-        click.UsageError: an address without a cluster.
+        click.UsageError: an address was given, but the engine is not Ray.
         ModuleNotFoundError: Ray is not installed.
         PhraseToolError: no cluster answers at the address.
     """
@@ -243,7 +243,7 @@ def chosen_runner(engine: str, address: str | None, threads: int) -> RayRunner |
         if address is not None:
             raise click.UsageError("--address is for --engine ray")
         return None
-    # Ray counts who uses it, unless told not to.
+    # Switch Ray's usage statistics off, unless the user switched them on.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     from phrasetool.cluster.ray_runner import RayRunner
 
@@ -257,10 +257,10 @@ resume_option = click.option(
 
 
 def check_resumable(resume: bool, source: str, output: str) -> None:
-    """Refuse to keep finished work where it cannot be stored, or where the input cannot be read again.
+    """Refuse `--resume` if finished work cannot be stored, or the input cannot be read again.
 
     Raises:
-        click.UsageError: there is none, or it cannot.
+        click.UsageError: input or output is a stream.
     """
     from moses_compat.files.paths import is_stream
 
@@ -271,18 +271,18 @@ def check_resumable(resume: bool, source: str, output: str) -> None:
 def finished_work(
     resume: bool, output: str, source: str, files: Iterable[str], settings: Mapping[str, object], watch: Watch
 ) -> contextlib.AbstractContextManager[FinishedWork | None]:
-    """Return the finished work of an interrupted run, to which this run adds; without `--resume` it is removed.
+    """Return the finished work of an interrupted run, to which this run adds; without `--resume`, it is removed.
 
     Args:
-        resume: whether it was given.
-        output: what is made.
-        source: what it is made from.
-        files: others that it depends on.
-        settings: options that it depends on.
+        resume: whether `--resume` was given.
+        output: the output file.
+        source: the input file.
+        files: other files that the output depends on.
+        settings: options that the output depends on.
         watch: receives a message when work is resumed.
 
     Raises:
-        PhraseToolError: there is no place for it, see `check_resumable`; what is there is of another run; or a file
+        PhraseToolError: input or output is not a regular file; the stored work belongs to another run; or a file
             cannot be read.
     """
     if not resume:
@@ -296,7 +296,7 @@ def finished_work(
 
 @contextlib.contextmanager
 def _forgetting(output: str) -> Iterator[None]:
-    """Remove the work that an interrupted run kept for an output, once the output is complete."""
+    """Remove the stored work of an interrupted run once its output is complete."""
     from moses_compat.files.finished_work import forget_finished
     from moses_compat.files.paths import is_stream
 
@@ -309,8 +309,10 @@ def ini_edit(
     table: str, output: str, ini: str | None, ini_output: str | None, weight: float, scale: str, relative: bool,
     reordering: str | None = None,
 ) -> IniEdit | None:  # fmt: skip
-    """Check all that can be wrong with an ini, before any work starts; it is to name another reordering table, too, if
-    one is given."""
+    """Check the options and files of a new ini before any work starts; return None without one.
+
+    If a reordering table is given, the new ini names it in place of the old one.
+    """
     if ini is None and ini_output is None:
         if is_given("weight"):
             raise click.UsageError("--weight is for the ini that --moses-ini-out writes")
@@ -318,7 +320,7 @@ def ini_edit(
             raise click.UsageError("--relative is for the ini that --moses-ini-out writes")
         return None
     if ini is None or ini_output is None:
-        raise click.UsageError("--moses-ini and --moses-ini-out need each other")
+        raise click.UsageError("--moses-ini and --moses-ini-out must be given together")
     if scale == "raw":
         raise click.UsageError(
             "--scale raw is not for Moses: the logarithm of a negative score is not a number, even at weight 0"
@@ -329,13 +331,13 @@ def ini_edit(
 
     from moses_compat.jobs.annotate import IniEdit, ini_of_table
 
-    there = ini_of_table(table, ini)
-    check_outputs([table, ini, *there.paths], [output, ini_output, reordering])
+    moses_ini = ini_of_table(table, ini)
+    check_outputs([table, ini, *moses_ini.paths], [output, ini_output, reordering])
     if reordering:
         from moses_compat.ini.editing import with_reordering_table
 
-        there = with_reordering_table(there, os.path.abspath(reordering))
-    return replace(IniEdit.of(there, table, output, ini_output, weight), relative=relative)
+        moses_ini = with_reordering_table(moses_ini, os.path.abspath(reordering))
+    return replace(IniEdit.of(moses_ini, table, output, ini_output, weight), relative=relative)
 
 
 SCHEMA_VERSION = 1
@@ -351,20 +353,20 @@ json_option = click.option(
 def json_document(
     path: str | None, inputs: Iterable[str | None] = (), outputs: Iterable[str | None] = (), indent: int = 2
 ) -> Callable[[Mapping[str, Any]], None]:
-    """Where the document of the running command goes; its file appears when the command has ended well.
+    """Return a function that writes the document of the running command; the file appears if the command succeeds.
 
     Args:
-        path: of `--json`; None writes nothing.
-        inputs: what the command reads.
-        outputs: what else it writes.
-        indent: blanks a level.
+        path: value of `--json`; None writes nothing.
+        inputs: inputs of the command.
+        outputs: its other outputs.
+        indent: spaces per level.
 
     Returns:
-        Takes the document; `schema_version` is added if it has none.
+        Function of the document; it adds `schema_version` if the document has none.
 
     Raises:
-        click.UsageError: document and data would both go to standard output, or the file holds something else.
-        PhraseToolError: the document would take the place of an input or of another output, or cannot be written.
+        click.UsageError: document and data would both go to standard output, or the file exists and is not JSON.
+        PhraseToolError: the document would overwrite an input or another output, or cannot be written.
     """
     from moses_compat.files.streams import Output
 
@@ -381,7 +383,7 @@ def json_document(
 
     def write(document: Mapping[str, Any]) -> None:
         whole = {"schema_version": SCHEMA_VERSION, **document}
-        # Counts may be scalars of numpy.
+        # Counts may be numpy scalars.
         text = json.dumps(whole, indent=indent, ensure_ascii=False, default=lambda value: value.item())
         output.write_text(f"{text}\n".encode("utf-8", "replace"))
         output.flush()
@@ -390,14 +392,14 @@ def json_document(
 
 
 def _check_file(path: str) -> None:
-    """Refuse a file that holds something else: `--json` before an argument takes that for its FILE."""
+    """Refuse an existing file that is not JSON: `--json` before an argument takes the argument as its FILE."""
     from moses_compat.files.packing import HEAD_BYTES, packing_for, without_ending
 
     if path == STANDARD or not os.path.isfile(path):
         return
-    with open(path, "rb") as there:
-        head = there.read(HEAD_BYTES)
-    # What was written before was JSON, plain or compressed.
+    with open(path, "rb") as file:
+        head = file.read(HEAD_BYTES)
+    # An earlier document is JSON, plain or compressed.
     packed = without_ending(path).endswith(".json") and (packing := packing_for(path)) and packing.begins(head, path)
     if head and head[:1] not in (b"{", b"[") and not packed:
         raise click.UsageError(
@@ -425,7 +427,7 @@ sentence_encoder_options = sections(
                  help="Encoder of the target side.  [default: the same]"),
     click.option("--detokenise", metavar="LANG",
                  help="Detokenise by language, or SOURCE,TARGET."),
-    click.option("--prefix", metavar="TEXT", help="Put this before every text, as in 'query: '."),
+    click.option("--prefix", metavar="TEXT", help="Prepend this to every text, as in 'query: '."),
 )  # fmt: skip
 
 encoder_options = sections(
@@ -434,20 +436,20 @@ encoder_options = sections(
     click.option("--normalise", type=click.Choice(["centred-margin", "margin", "centred", "cosine"]),
                  help="Centre vectors, apply CSLS.  [default: the first]"),
     click.option("--encoder-store", metavar="FOLDER",
-                 help="Folder of kept vectors.  [default: TABLE.ID.vectors]"),
+                 help="Folder of stored vectors.  [default: TABLE.ID.vectors]"),
 )  # fmt: skip
 
 
 def chosen_encoder(values: dict[str, Any], table: str, inputs: bool = True) -> EncoderRequest | None:
-    """The encoder that was asked for, taken out of the values of all options; None if none was.
+    """Take the requested encoder out of the values of all options; None without one.
 
     Args:
-        values: values by name.
+        values: values of all options by name.
         table: the table; it is read twice.
-        inputs: whether the encoder will be asked at all.
+        inputs: whether the encoder is used; not if similarities exist already.
 
     Raises:
-        click.UsageError: options that do not go together, or a language that is none.
+        click.UsageError: options contradict each other, the encoder cannot be used, or a language is unknown.
     """
     folder, more = values.pop("encoder"), {name: values.pop(name) for name in _FLAGS}
     named = [flag for name, flag in _FLAGS.items() if more[name] is not None]

@@ -1,4 +1,4 @@
-"""Types of options that click has none for: each makes a value of what was typed, or refuses it."""
+"""Option types that click lacks; each converts the typed text to a value, or refuses it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from phrasetool.pruning.thresholds import Threshold
 
 
-# Of a count that is typed.
+# Maximum number of digits of a count.
 _MOST_DIGITS = 15
 
 
@@ -31,7 +31,7 @@ class Share(click.FloatRange):
         super().__init__(0, 1, min_open=min_open, max_open=max_open)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read it."""
+        """Parse a share."""
         text = str(value).strip()
         try:
             number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
@@ -46,7 +46,7 @@ class Share(click.FloatRange):
 
 
 def names_of(names: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
-    """The type of some of given names, with commas between; each comes once."""
+    """Return a parser of comma-separated names, which must be among these; duplicates are removed."""
 
     def convert(value: str) -> tuple[str, ...]:
         chosen = tuple(dict.fromkeys(part.strip().lower() for part in value.split(",")))
@@ -59,7 +59,7 @@ def names_of(names: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
 
 
 def size_in_bytes(value: str) -> int:
-    """A number of bytes: 500M, 2G."""
+    """Parse a number of bytes, as in 500M or 2G."""
     match = re.fullmatch(r"(\d{1,15})([KMGT]?)B?", value.upper())
     if not match or not int(match[1]):
         raise click.BadParameter(f"{value!r} is not a number of bytes, as in 500M or 2G")
@@ -74,18 +74,18 @@ def _two_numbers(value: str, expected: str) -> tuple[int, int]:
 
 
 def factor_counts(value: str) -> tuple[int, int]:
-    """How many factors a source and a target token have."""
+    """Parse the numbers of factors of a source and a target token."""
     return _two_numbers(value, "two counts of factors, as in 1,2")
 
 
 def column_pair(value: str) -> tuple[int, int]:
-    """Two columns, counted from 1; returns them counted from 0."""
+    """Parse two column numbers, counted from 1; return them counted from 0."""
     first, second = _two_numbers(value, "two column numbers from 1, as in 5,6")
     return first - 1, second - 1
 
 
 def finite_number(value: str | float) -> float:
-    """A number that is not infinite and not NaN."""
+    """Parse a number; infinity and NaN are refused."""
     try:
         number = float(value)
     except ValueError:
@@ -96,10 +96,10 @@ def finite_number(value: str | float) -> float:
 
 
 class FiniteRange(click.FloatRange):
-    """A range of numbers without NaN, which no bound keeps out, and without infinity."""
+    """A range of numbers that excludes infinity, and NaN, which no bound excludes."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See click."""
+        """Parse a finite number in the range."""
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number", param, ctx)
@@ -107,7 +107,7 @@ class FiniteRange(click.FloatRange):
 
 
 def threshold_sweep(value: str) -> list[float]:
-    """FIRST:LAST:STEP; the thresholds, the last one included."""
+    """Parse FIRST:LAST:STEP; return the thresholds, including the last one."""
     try:
         first, last, step = (float(part) for part in value.split(":"))
         count = round((last - first) / step)
@@ -119,7 +119,7 @@ def threshold_sweep(value: str) -> list[float]:
 
 
 def frequency_limit(value: str | int) -> int | str:
-    """Return a count of at least 0, or `none`."""
+    """Parse a count of at least 0, or `none`."""
     text = str(value).strip()
     if text.lower() == "none":
         return "none"
@@ -129,7 +129,7 @@ def frequency_limit(value: str | int) -> int | str:
 
 
 def score_threshold(value: str) -> Threshold:
-    """A number, a+e or a-e."""
+    """Parse a threshold: a number, a+e or a-e."""
     from phrasetool.pruning.thresholds import Threshold
 
     try:
@@ -139,7 +139,7 @@ def score_threshold(value: str) -> Threshold:
 
 
 def significance_threshold(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Check a threshold of significance: a+e, a-e or a number."""
+    """Check a significance threshold: a+e, a-e or a number."""
     from phrasetool.pruning.thresholds import Threshold
 
     try:

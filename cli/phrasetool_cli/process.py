@@ -1,4 +1,4 @@
-"""Signals and standard streams: Ctrl-C and `kill` end a command with 130 and 143 wherever they arrive."""
+"""Signals and standard streams: Ctrl-C and `kill` end a command with exit codes 130 and 143 at any time."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import threading
 from types import FrameType
 from typing import Any
 
-# The signal that arrived last; 0: none.
+# Number of the last signal received; 0: none.
 _arrived = 0
-# An interrupt that had no effect is sent once more, after this many seconds.
+# Seconds after which a lost signal is sent again.
 _AGAIN = 0.02
 
 
 def watch_signals() -> None:
-    """Let SIGINT raise `KeyboardInterrupt` and SIGTERM `SystemExit`; a SIGINT that is ignored stays so.
+    """Make SIGINT raise `KeyboardInterrupt` and SIGTERM `SystemExit`; an ignored SIGINT remains ignored.
 
-    Only the main thread can do this; in another, nothing happens.
+    Only the main thread can do this; in other threads, this function has no effect.
     """
     global _arrived
     if threading.current_thread() is not threading.main_thread():
         return
     _arrived = 0
-    # A polite kill leaves no half-written file either.
+    # An exception on SIGTERM, too, so that no half-written file is left.
     signal.signal(signal.SIGTERM, _arrive)
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _arrive)
@@ -40,22 +40,22 @@ def _arrive(number: int, frame: FrameType | None) -> None:
 
 
 def raise_if_one_arrived() -> None:
-    """End the command as the signal should have: code may have caught it, or raised another error."""
+    """Raise the exception of the last signal again: code may have caught it, or raised another error."""
     if _arrived:
         _arrive(_arrived, None)
 
 
-def no_more_signals() -> None:
-    """Let nothing interrupt the last words of a command."""
+def ignore_signals() -> None:
+    """Ignore signals, so that they do not interrupt the last messages of a command."""
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
 
 
-def send_lost_signals_again() -> None:
-    """Where Python ignores an exception (in destructors and callbacks), a signal would be lost with it.
+def resend_lost_signals() -> None:
+    """Send a signal again if Python ignored its exception, as it does in destructors and callbacks.
 
-    That there was no memory is not said there: whatever else needs some ends the command with a line.
+    An ignored MemoryError is not reported: the next allocation that fails ends the command with a message.
     """
     sys.unraisablehook = _unraisable
 
@@ -71,13 +71,13 @@ def _unraisable(lost: Any) -> None:
         sys.__unraisablehook__(lost)
 
 
-def mend_standard_streams() -> None:
-    """Make them usable: none missing, every character can be printed, and what cannot be said does no harm.
+def reopen_standard_streams() -> None:
+    """Make standard streams usable: none is closed, every character can be printed, and lost messages do no harm.
 
-    * Where one is closed, something stands in for it, so that no file takes its place and is written to by mistake.
-      To read from it or to write to it is an error (EBADF), but messages to a closed standard error go nowhere.
-    * What the encoding of the terminal lacks is printed with backslashes; names that are no UTF-8 as their bytes.
-    * Messages that cannot be written, to a full disk for instance, are left out: the command is not worse for it.
+    * The descriptor of a closed stream is occupied, so that no other file gets it and is written to by mistake.
+      Reading from or writing to it is an error (EBADF), but messages to a closed standard error are discarded.
+    * Characters that the encoding lacks are printed as backslash escapes; names that are not UTF-8 as their bytes.
+    * Messages that cannot be written, for example to a full disk, are discarded, and the command continues.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
@@ -88,7 +88,7 @@ def mend_standard_streams() -> None:
         sys.stdout.reconfigure(errors="surrogateescape" if utf_8 else "backslashreplace")
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr = io.TextIOWrapper(
-            io.BufferedWriter(_Forgiving(2, "wb", closefd=False)),
+            io.BufferedWriter(_IgnoreWriteErrors(2, "wb", closefd=False)),
             encoding=sys.stderr.encoding,
             errors="backslashreplace",
             line_buffering=True,
@@ -96,20 +96,20 @@ def mend_standard_streams() -> None:
 
 
 def _occupy(number: int) -> None:
-    """Open a closed descriptor the wrong way round, so that using it is an error; but standard error takes anything."""
+    """Open a closed descriptor in the wrong direction, so that using it is an error; standard error can be written."""
     try:
         os.fstat(number)
     except OSError:
-        taken = os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_WRONLY)
-        if taken == number:
+        descriptor = os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_WRONLY)
+        if descriptor == number:
             os.set_inheritable(number, True)
         else:
-            os.dup2(taken, number)
-            os.close(taken)
+            os.dup2(descriptor, number)
+            os.close(descriptor)
 
 
-class _Forgiving(io.FileIO):
-    """A file to which what cannot be written counts as written."""
+class _IgnoreWriteErrors(io.FileIO):
+    """A file that ignores write errors: data that cannot be written count as written."""
 
     def write(self, data: Any) -> int:
         try:

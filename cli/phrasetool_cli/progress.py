@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of long-running work: a bar on a terminal, lines at intervals elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from phrasetool.watch import FileProgress, ItemTick, ReadingProgress, Watch
-from phrasetool_cli.command import tell_step
+from phrasetool_cli.command import report_step
 from phrasetool_cli.messages import bars, write
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 _INTERVAL = 30.0
 
 
-# A bar is not wider than this, and does not predict the end before so many seconds.
+# Maximum width of a bar, and seconds before it predicts the remaining time.
 _WIDTH, _TOO_EARLY = 80, 3.0
 
 
 def say(message: str) -> None:
-    """Tell the user something, on standard error."""
+    """Print a message on standard error."""
     write(message)
 
 
@@ -37,9 +37,9 @@ def _duration(seconds: float) -> str:
 
 
 def _bar(**settings: Any) -> Any:
-    """A bar of tqdm that fits a terminal of 80 columns, and predicts nothing in its first seconds.
+    """Return a tqdm bar that fits a terminal of 80 columns, and predicts nothing in its first seconds.
 
-    Models are loaded and kernels compiled before the first step: what is left would be hours by that.
+    Models are loaded and kernels compiled before the first step, so a prediction would be hours.
     """
     from tqdm import tqdm
 
@@ -57,12 +57,12 @@ def _bar(**settings: Any) -> Any:
 
 
 class _Progress:
-    """A bar, or the time since the last line.
+    """A bar, or lines at intervals.
 
     Args:
         quiet: show nothing.
-        step: what is being done.
-        bar: how tqdm is to draw it.
+        step: name of the step.
+        bar: settings of tqdm.
     """
 
     def __init__(self, quiet: bool, step: str, **bar: Any) -> None:
@@ -74,7 +74,7 @@ class _Progress:
             bars.append(self._bar)
 
     def _is_time(self, now: float) -> bool:
-        """Whether a line is to be said now."""
+        """Whether a line is due now."""
         if self._quiet or now - self._last < _INTERVAL:
             return False
         self._last = now
@@ -82,7 +82,7 @@ class _Progress:
 
     @property
     def seconds(self) -> float:
-        """Since the start."""
+        """Seconds since the start."""
         return time.monotonic() - self._start
 
     def __enter__(self) -> Self:
@@ -92,14 +92,14 @@ class _Progress:
         if self._bar is not None:
             bars.remove(self._bar)
             self._bar.close()
-        tell_step(self._step, self.seconds)
+        report_step(self._step, self.seconds)
 
 
 class TableProgress(_Progress):
     """Progress through a table, by the bytes consumed of its file.
 
     Args:
-        label: what is being done.
+        label: name of the step.
         size: bytes of the file, 0 if unknown (a pipe).
         quiet: show nothing.
     """
@@ -111,7 +111,7 @@ class TableProgress(_Progress):
         self._label, self._size = label, size
 
     def __call__(self, position: int, entries: int) -> None:
-        """Report the bytes consumed and the entries done so far."""
+        """Report the bytes consumed and the entries processed so far."""
         now = time.monotonic()
         rate = entries / max(now - self._start, 1e-9)
         if self._bar is not None:
@@ -140,7 +140,7 @@ class ItemProgress(_Progress):
         super().__init__(quiet, label, total=total, initial=finished, desc=label, unit=unit, leave=False, delay=0.5)
         self._label, self._total, self._unit = label, total, unit
         self._before = self._done = finished
-        # Time of the first finished items, and how many are finished then.
+        # Time at which the first items were finished, and their number.
         self._first: tuple[float, int] | None = None
 
     def tick(self, count: int = 1) -> None:
@@ -156,13 +156,13 @@ class ItemProgress(_Progress):
             of = "" if self._total is None else f" of {self._total:,}"
             line = f"{self._label}: {self._done:,}{of} {self._unit}s"
             if self._total is not None and is_first:
-                # Loading and compiling count, too: what is left would be hours by that.
+                # The time includes loading and compiling, so a prediction would be hours.
                 say(line)
                 return
             rate = max(self._done - self._before, 1) / (now - self._start)
-            began, done = self._first
-            if self._done > done:
-                rate = max(rate, (self._done - done) / max(now - began, 1e-9))
+            began, finished = self._first
+            if self._done > finished:
+                rate = max(rate, (self._done - finished) / max(now - began, 1e-9))
             left = "" if self._total is None else f", {_duration(max(self._total - self._done, 0) / rate)} left"
             say(f"{line}, {rate:,.1f} a second{left}")
 
@@ -175,8 +175,8 @@ class TrainingProgress(_Progress):
     """Progress of training: a line per iteration, above a bar on a terminal.
 
     Args:
-        pairs: pairs in an iteration.
-        pretrain, iterations: how many iterations of each phase there are at most.
+        pairs: number of pairs in an iteration.
+        pretrain, iterations: maximum number of iterations of each phase.
         quiet: show nothing.
         finished: number of iterations of both phases that an interrupted training completed.
     """
@@ -192,7 +192,7 @@ class TrainingProgress(_Progress):
         self._since_first = 0
 
     def tick(self, pairs: int) -> None:
-        """So many pairs were just seen."""
+        """Count further processed pairs."""
         if self._first is None:
             self._first = time.monotonic()
         else:
@@ -221,7 +221,7 @@ class TrainingProgress(_Progress):
 
 
 class TerminalWatch(Watch):
-    """Shows the user bars and lines.
+    """Listener that shows bars and lines.
 
     Args:
         quiet: show nothing but warnings.
@@ -231,29 +231,29 @@ class TerminalWatch(Watch):
         self._quiet = self.quiet = quiet
 
     def say(self, message: str) -> None:
-        """See `Watch`."""
+        """Print a message, unless quiet."""
         if not self._quiet:
             say(message)
 
     def warn(self, message: str) -> None:
-        """See `Watch`."""
+        """Print a warning."""
         write(message, "warning")
 
     @contextlib.contextmanager
     def file(self, label: str, size: int) -> Iterator[FileProgress]:
-        """See `Watch`."""
+        """Show progress through a file."""
         with TableProgress(label, size, self._quiet) as progress:
             yield progress
 
     @contextlib.contextmanager
     def items(self, label: str, total: int, unit: str, finished: int = 0) -> Iterator[ItemTick]:
-        """See `Watch`."""
+        """Show progress through items."""
         with ItemProgress(label, total, unit, self._quiet, finished) as progress:
             yield progress.tick
 
     @contextlib.contextmanager
     def reading(self, paths: Mapping[str, str]) -> Iterator[ReadingProgress]:
-        """See `Watch`."""
+        """Show progress through files that are read one after another."""
         bars: dict[str, TableProgress] = {}
         with contextlib.ExitStack() as shown:
 

@@ -1,4 +1,4 @@
-"""Summaries of a finished table, of a pruned one, and of a sweep of thresholds."""
+"""Summaries of finished and pruned tables, and of sweeps of thresholds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MANY_JUMPS = 0.1
 
 
 def say_kept(kept: int, total: int, things: str, notes: Iterable[tuple[int, str]], behind: str = "") -> None:
-    """Tell the user how many things were kept, and in a line each what became of how many others, if of any."""
+    """Print how many things were kept, and a line for each note whose count is not 0."""
     say(f"kept {kept:,} of {total:,} {things} ({kept / total if total else 1.0:.1%}){behind}")
     for count, meaning in notes:
         if count:
@@ -33,14 +33,14 @@ def say_kept(kept: int, total: int, things: str, notes: Iterable[tuple[int, str]
 
 
 def tell_parts(manifest: dict[str, Any], folder: str) -> None:
-    """The summary of a table in part files."""
+    """Print the summary of a table in part files."""
     parts, read, entries = len(manifest["parts"]), manifest["read"], manifest["entries"]
     kept = f"{entries:,} of {read:,}" if entries != read else f"{entries:,}"
     say(f"{folder}: {parts:,} {'part' if parts == 1 else 'parts'}, {kept} entries")
 
 
 def tell_orphans(counts: OrphanCounts) -> None:
-    """The summary of a reordering table."""
+    """Print the summary of a reordering table."""
     notes = [
         (counts.orphans, "were left out because the phrase table lacks their pair"),
         (counts.malformed_kept, "malformed lines were passed through"),
@@ -58,13 +58,13 @@ def tell_orphans(counts: OrphanCounts) -> None:
 
 
 def tell_derivations(outcomes: Counter[int], distortion_limit: int) -> None:
-    """Tell the user of how many sentences forced decoding has a derivation, and why of others not."""
+    """Print how many sentences forced decoding derived, and the reasons why others failed."""
     from phrasetool.smt.decoder.forced import DISTORTION, REACHED, REASONS
 
     say(f"{outcomes[REACHED]:,} of {outcomes.total():,} sentences decoded to their translation")
     for outcome, count in outcomes.most_common():
         if outcome != REACHED:
-            say(f"  {count:,} not: {REASONS[outcome]}")
+            say(f"  {count:,} failed: {REASONS[outcome]}")
     if (share := outcomes[DISTORTION] / max(outcomes.total(), 1)) > _MANY_JUMPS:
         hint(
             f"in {share:.0%} of the sentences, words move farther than the distortion limit of {distortion_limit}: a "
@@ -73,7 +73,7 @@ def tell_derivations(outcomes: Counter[int], distortion_limit: int) -> None:
 
 
 def tell_pruned(result: PruneResult) -> None:
-    """The summary."""
+    """Print the summary of a pruned table."""
     counts = result.statistics
     removed = sorted(counts.removed_by.items()) if len(result.criteria) > 1 else []
     below = counts.protected + sum(counts.removed.values())
@@ -82,14 +82,14 @@ def tell_pruned(result: PruneResult) -> None:
         *((count, f"removed by {_by(label)}") for label, count in removed),
         (
             counts.settled,
-            f"stayed unscored: their sources have no more than {result.best.k if result.best else 0} entries",
+            f"kept unscored: their sources have no more than {result.best.k if result.best else 0} entries",
         ),
-        (best, f"of {below:,} below the threshold stayed as one of the best of their source"),
+        (best, f"of {below:,} below the threshold were kept as one of the best of their source"),
         (
             counts.protected_frequent,
             f"of {below:,} below the threshold were kept as frequent mutual translations (--protect-frequent)",
         ),
-        (counts.unscored, "stayed because a side has only unknown words"),
+        (counts.unscored, "kept because a side has only unknown words"),
         (counts.malformed_kept, "malformed lines were passed through"),
         (counts.malformed_skipped, "malformed lines were left out"),
     ]
@@ -106,12 +106,12 @@ def tell_pruned(result: PruneResult) -> None:
 
 
 def tell_occurrences(occurrences: OccurrenceCounts, entries: int, frequent: int | None) -> None:
-    """Print how often removed entries were seen.
+    """Print the share of the occurrences that was removed, and the most frequent removed entries.
 
     Args:
-        occurrences: of the table.
-        entries: of the table.
-        frequent: count above which mutual translations are protected; None if none is.
+        occurrences: counts of the table.
+        entries: number of entries of the table.
+        frequent: count above which mutual translations are protected; None if none are.
     """
     if not occurrences.complete:
         which = "the table has no joint counts"
@@ -125,7 +125,7 @@ def tell_occurrences(occurrences: OccurrenceCounts, entries: int, frequent: int 
     total, removed = occurrences.millionths_as_numbers()
     share = f"{occurrences.removed_share:.1%}"
     say(f"  removed {share} of the occurrences ({_count(removed)} of {_count(total)})")
-    # Entries that were seen once are all alike.
+    # If all entries were seen only once, none is more frequent than others.
     if any(entry.occurrences > 1 for entry in occurrences.frequent):
         say(f"  most frequent removed entries: {_listed(occurrences.frequent)}")
 
@@ -153,21 +153,21 @@ def _count(number: float) -> str:
 
 
 def _tell_protection(kept: int, wanted: int, best: KeepBest) -> None:
-    """A word about protection where it, and not the threshold, decides."""
+    """Print a note if protection kept more than half of the entries below the threshold."""
     if 2 * kept <= wanted:
         return
-    say(f"  protection ({best.words}) kept {kept / wanted:.1%} of what was below the threshold; {_less(best)}")
+    say(f"  protection ({best.words}) kept {kept / wanted:.1%} of the entries below the threshold; {_less(best)}")
 
 
 def _less(best: KeepBest) -> str:
-    """How to have less protected."""
+    """Return advice on how to protect fewer entries."""
     if best.protect == "all":
         return "--protect words protects those of one-word sources only"
     return "a smaller --keep-top protects fewer"
 
 
 def sweep_document(rows: Sequence[Swept]) -> dict[str, Any]:
-    """A sweep, for `--json`."""
+    """Return a sweep as a document for `--json`."""
     swept = [
         {"threshold": row.threshold, "kept": row.kept, "below_threshold": row.failing, "protected": row.protected}
         for row in rows
@@ -184,19 +184,19 @@ def tell_sweep(rows: Sequence[Swept], best: KeepBest, *, table: bool, summary: b
     last = rows[-1]
     if summary and last.protected:
         say(
-            f"of {last.failing:,} entries below {last.threshold:g}, {last.protected:,} stay as one of the best of "
+            f"of {last.failing:,} entries below {last.threshold:g}, {last.protected:,} are kept as one of the best of "
             f"their source{_frequent(best)}"
         )
         _tell_protection(last.protected, last.failing, best)
 
 
 def _frequent(best: KeepBest) -> str:
-    """Name the protection of frequent entries, after that of the best ones."""
+    """Return the protection of frequent entries in words, to append to that of the best ones."""
     return "" if best.frequent is None else f", or as mutual translations seen more than {best.frequent:,} times"
 
 
 def _by(label: str) -> str:
-    """Which criteria a label of `Reasons.labels` names."""
+    """Return the criteria of a label from `Reasons.labels` in words."""
     from phrasetool.pruning.decision import TOGETHER
 
     names = label.split("+")

@@ -20,8 +20,8 @@ from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.files.paths import STANDARD, display_name, same_file
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.counts import LARGEST_COUNT
-from moses_compat.lines.fields import shown, table_fault, text_fault
-from moses_compat.lines.numbers import MAX_POSITION, point_fault, read_position, write_integer
+from moses_compat.lines.fields import shown, table_error, text_error
+from moses_compat.lines.numbers import MAX_POSITION, point_error, read_position, write_integer
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.kernels.bytes import CR, LF, MINUS, SPACE, is_blank
 from phrasetool.kernels.jit import exact_kernel
@@ -35,7 +35,7 @@ from phrasetool.vocabulary import has_escapes
 from phrasetool.watch import Watch
 
 # Seven corpora of 8,000 to 65,000 sentence pairs have no pair of two equal sentences, and 6 to 25 % of their pairs are
-# equally long.  Of English and the same text normalised, 63 % of the pairs are equal.
+# equally long.  Between an English text and its normalised form, 63 % of the pairs are equal.
 _MANY_COPIES = 0.9
 
 
@@ -89,7 +89,7 @@ def parse_alignments(text: bytes, name: str) -> Alignments:
     fault = np.empty(2, np.int64)
     lines, points = _parse(array, offsets, source, target, fault)
     if fault[0] >= 0:
-        raise DataError(name, point_fault(text[fault[0] : fault[1]]), lines + 1)
+        raise DataError(name, point_error(text[fault[0] : fault[1]]), lines + 1)
     return Alignments.from_points(offsets[: lines + 1], source[:points], target[:points])
 
 
@@ -119,7 +119,7 @@ def read_alignments(
         point = next(p for p in alignments[outside] if p[0] >= lengths[0] or p[1] >= lengths[1])
         raise DataError(
             name,
-            f"the point {point[0]}-{point[1]} is outside of its sentence pair of {lengths[0]} and {lengths[1]} words",
+            f"the point {point[0]}-{point[1]} is outside its sentence pair of {lengths[0]} and {lengths[1]} words",
             outside + 1,
         )
     return alignments
@@ -127,18 +127,18 @@ def read_alignments(
 
 @exact_kernel
 def _format(offsets: Int64Array, source: Int32Array, target: Int32Array, out: ByteArray) -> int:
-    place = 0
+    position = 0
     for pair in range(len(offsets) - 1):
         for p in range(offsets[pair], offsets[pair + 1]):
             if p > offsets[pair]:
-                out[place] = SPACE
-                place += 1
-            place = write_integer(out, place, source[p])
-            out[place] = MINUS
-            place = write_integer(out, place + 1, target[p])
-        out[place] = LF
-        place += 1
-    return place
+                out[position] = SPACE
+                position += 1
+            position = write_integer(out, position, source[p])
+            out[position] = MINUS
+            position = write_integer(out, position + 1, target[p])
+        out[position] = LF
+        position += 1
+    return position
 
 
 def format_alignments(alignments: Alignments) -> bytes:
@@ -150,7 +150,7 @@ def format_alignments(alignments: Alignments) -> bytes:
 
 
 def write_alignments(files: Sequence[tuple[str, Alignments]]) -> None:
-    """Write alignments to a file each; all files are complete before the first of them appears, in reverse order.
+    """Write each alignment to its file; all texts are written before the files appear, in the given order.
 
     Raises:
         PhraseToolError: a file cannot be written.
@@ -162,7 +162,7 @@ def write_alignments(files: Sequence[tuple[str, Alignments]]) -> None:
 
 
 class _TooLargeError(Exception):
-    """A weight is larger than the number of words of any corpus."""
+    """A weight exceeds `LARGEST_COUNT`, more words than any corpus has."""
 
 
 # Kind of line -> number of fields.
@@ -173,7 +173,7 @@ def read_priors(path: str) -> Priors:
     """Read a file of priors.
 
     Raises:
-        DataError: a line has none of the five kinds or an invalid number, or the file has no priors.
+        DataError: a line is of none of the five kinds or has an invalid number, or the file has no priors.
     """
     priors = Priors()
     with Input(path) as file:
@@ -250,7 +250,7 @@ def read_bitext_side(path: str, symbols: Symbols) -> Phrases:
         symbols: words as ids.
 
     Raises:
-        DataError: a line is empty, or a word cannot be in a table, see `text_fault`.
+        DataError: a line is empty, or a word cannot be in a table, see `text_error`.
     """
     with Input(path) as file:
         sentences = Phrases.concatenate([symbols.read_lines(text) for text in file.whole_lines()])
@@ -258,16 +258,16 @@ def read_bitext_side(path: str, symbols: Symbols) -> Phrases:
     lengths = sentences.lengths
     if not lengths.all():
         raise DataError(name, "the sentence is empty; leave out pairs with an empty side", int(np.argmin(lengths)) + 1)
-    malformed = [number for number, word in enumerate(symbols.words) if text_fault(word)]
-    if malformed and len(places := np.flatnonzero(np.isin(sentences.words, malformed))):
-        line = int(np.searchsorted(sentences.offsets, places[0], "right"))
-        word = symbols.words[sentences.words[places[0]]]
-        raise DataError(name, f"the word {shown(word)} {text_fault(word)}", line)
+    malformed = [number for number, word in enumerate(symbols.words) if text_error(word)]
+    if malformed and len(positions := np.flatnonzero(np.isin(sentences.words, malformed))):
+        line = int(np.searchsorted(sentences.offsets, positions[0], "right"))
+        word = symbols.words[sentences.words[positions[0]]]
+        raise DataError(name, f"the word {shown(word)} {text_error(word)}", line)
     return sentences
 
 
 def warn_of_labels(names: tuple[str, str], bitext: tuple[Phrases, Phrases, Symbols, Symbols], watch: Watch) -> None:
-    """Warn of words that Moses cannot read in a table, although phrasetool can; see `table_fault`.
+    """Warn of words that Moses cannot read in a table, although phrasetool can; see `table_error`.
 
     Args:
         names: the files of the bitext.
@@ -275,30 +275,30 @@ def warn_of_labels(names: tuple[str, str], bitext: tuple[Phrases, Phrases, Symbo
         watch: receives the warnings.
     """
     for name, sentences, symbols in zip(names, bitext[:2], bitext[2:], strict=True):
-        malformed = [number for number, word in enumerate(symbols.words) if table_fault(word)]
-        if malformed and len(places := np.flatnonzero(np.isin(sentences.words, malformed))):
-            line = int(np.searchsorted(sentences.offsets, places[0], "right"))
-            word = symbols.words[sentences.words[places[0]]]
-            watch.warn(f"{display_name(name)}:{line}: the word {shown(word)} {table_fault(word)}")
+        malformed = [number for number, word in enumerate(symbols.words) if table_error(word)]
+        if malformed and len(positions := np.flatnonzero(np.isin(sentences.words, malformed))):
+            line = int(np.searchsorted(sentences.offsets, positions[0], "right"))
+            word = symbols.words[sentences.words[positions[0]]]
+            watch.warn(f"{display_name(name)}:{line}: the word {shown(word)} {table_error(word)}")
 
 
 def check_two_sides(source: str, target: str) -> None:
     """Check that the two sides of a bitext are not the same file and not both standard input.
 
     Raises:
-        PhraseToolError: they are the same.
+        PhraseToolError: they are the same file, or both standard input.
     """
     if source == target == STANDARD:
         raise PhraseToolError("standard input: cannot be both sides of a bitext")
     if same_file(source, target):
-        raise PhraseToolError(f"{target}: is the file of the source, too; expected its translation")
+        raise PhraseToolError(f"{target}: is also the source file; expected its translation")
 
 
 def check_line_counts(first: str, first_lines: int, second: str, second_lines: int) -> None:
     """Check that two files have the same number of lines.
 
     Raises:
-        DataError: the numbers differ; the error names the line behind the end of the shorter file.
+        DataError: the numbers differ; the error names the line after the end of the shorter file.
     """
     if first_lines != second_lines:
         short, long = (first, second) if first_lines < second_lines else (second, first)
@@ -400,7 +400,7 @@ def read_text_pair(source: str, target: str) -> tuple[bytes, bytes]:
 
 
 def shared_pairs(bitext: tuple[str, str], texts: Mapping[str, tuple[bytes, bytes]]) -> dict[str, tuple[int, int]]:
-    """Return the texts that share sentence pairs with a bitext: by name, the numbers of shared and of all pairs.
+    """Return the numbers of shared and of all sentence pairs of each text that shares pairs with a bitext, by name.
 
     Sentences with the same words are equal; pairs of two sentences without words are ignored.
 
@@ -412,8 +412,8 @@ def shared_pairs(bitext: tuple[str, str], texts: Mapping[str, tuple[bytes, bytes
              for name, sides in texts.items()}  # fmt: skip
     all_pairs = {pair for text_pairs in pairs.values() for pair in text_pairs}
     sides = (chain.from_iterable(map(_words, line_blocks(path))) for path in bitext)
-    seen = all_pairs.intersection(zip(*sides, strict=False))
-    counts = {name: (sum(pair in seen for pair in of_text), len(of_text)) for name, of_text in pairs.items()}
+    matches = all_pairs.intersection(zip(*sides, strict=False))
+    counts = {name: (sum(pair in matches for pair in of_text), len(of_text)) for name, of_text in pairs.items()}
     return {name: (shared, total) for name, (shared, total) in counts.items() if shared}
 
 

@@ -43,7 +43,7 @@ def _as_lmplz_reads(block: bytes) -> bytes:
 
 
 def corpus_blocks(paths: Sequence[str]) -> Iterator[bytes]:
-    """Yield the lines of a language model's corpus in blocks, see `line_blocks`, with the blanks of lmplz as spaces.
+    """Yield a language model's corpus in blocks of lines (see `line_blocks`), with CR and NUL bytes as spaces.
 
     Raises:
         DataError: a file cannot be read; or the corpus is empty, see `refuse_empty`.
@@ -64,9 +64,9 @@ def refuse_empty(paths: Sequence[str], lines: int, words: int) -> None:
         DataError: the corpus has no lines, or no words in its lines.
     """
     if not lines:
-        raise DataError(", ".join(map(display_name, paths)), "the corpus has no line")
+        raise DataError(", ".join(map(display_name, paths)), "the corpus is empty")
     if not words:
-        message = "the corpus has no word; expected a tokenised sentence a line"
+        message = "the corpus has no words; expected one tokenised sentence per line"
         raise DataError(", ".join(map(display_name, paths)), message)
 
 
@@ -77,18 +77,18 @@ def read_sentences(path: str) -> bytes:
         path: the file, compressed or not; `-` for standard input.
 
     Raises:
-        DataError: the file cannot be read, or contains a carriage return, allowed neither in words nor at line ends.
+        DataError: the file cannot be read, or contains a carriage return, which neither words nor line ends may have.
     """
     with Input(path) as file:
         text = file.read_all()
-    if (place := text.find(b"\r")) >= 0:
+    if (position := text.find(b"\r")) >= 0:
         message = "a carriage return in the sentence; expected lines that end with a line feed, and words without one"
-        raise DataError(file.name, message, text.count(b"\n", 0, place) + 1)
+        raise DataError(file.name, message, text.count(b"\n", 0, position) + 1)
     return text
 
 
 def corpus_sentences(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[bytes] = ()) -> Iterator[Phrases]:
-    """Yield the sentences of a language model's corpus, some thousands at a time; new words are added to the symbols.
+    """Yield the sentences of a language model's corpus, a few thousand at a time; new words are added to the symbols.
 
     Words are split as lmplz splits them: unlike in other texts, a carriage return or a NUL byte separates words.
 
@@ -105,9 +105,9 @@ def corpus_sentences(paths: Sequence[str], symbols: Symbols, forbidden: Sequence
         lines = 0
         for text in map(_as_lmplz_reads, line_blocks(path)):
             sentences = symbols.read_lines(text)
-            if len(places := np.flatnonzero(np.isin(sentences.words, ids))):
-                line = int(np.searchsorted(sentences.offsets, places[0], "right"))
-                word = symbols.words[sentences.words[places[0]]].decode(errors="replace")
+            if len(positions := np.flatnonzero(np.isin(sentences.words, ids))):
+                line = int(np.searchsorted(sentences.offsets, positions[0], "right"))
+                word = symbols.words[sentences.words[positions[0]]].decode(errors="replace")
                 message = f"the word {word} is the language model's own and may not occur in a corpus"
                 raise DataError(display_name(path), message, lines + line)
             yield sentences

@@ -89,7 +89,7 @@ class PairFields(NamedTuple):
 
     Attributes:
         places: source start and end, target start and end, int64, shape (N, 4); -1 for a line without `|||`.
-        counts: the count of each pair, float64, shape (N,); NaN if a table has none, or a malformed one.
+        counts: the count of each pair, float64, shape (N,); NaN if it is missing, out of range if it is malformed.
         tally: numbers of missing and derived counts.
         damaged: the first line with a malformed count, and the text of that count; None if all are valid.
     """
@@ -175,7 +175,7 @@ def read_training_pairs(
 
     Raises:
         DataError: the file is damaged, a line has fewer than two fields or a malformed count, a pair has no count
-            although `min_count` is positive, or no pair is left.
+            although `min_count` is positive, or no pairs remain.
     """
     parts: list[_Fields] = []
     lines, tally = 0, CountTally()
@@ -238,7 +238,7 @@ def _collect_vocabulary(parts: Sequence[_Fields], target: bool) -> Vocabulary:
 
 
 def _with_used_words(pairs: PhrasePairs) -> PhrasePairs:
-    """Remove vocabulary words that only occur in pairs that were left out, and count words over distinct pairs."""
+    """Remove words that occur only in pairs that were left out, and count the others over distinct pairs."""
     sides = []
     for phrases, vocabulary in (
         (pairs.sources, pairs.source_vocabulary),
@@ -246,7 +246,7 @@ def _with_used_words(pairs: PhrasePairs) -> PhrasePairs:
     ):
         counts = np.bincount(phrases.words, minlength=len(vocabulary))
         counts[0] = 0
-        # The most frequent word first, ties in byte order; the unknown word stays the first.
+        # The most frequent word first, ties in byte order; the unknown word remains the first.
         order = sorted(np.flatnonzero(counts).tolist(), key=lambda word: (-counts[word], vocabulary.words[word]))
         kept = Vocabulary(
             [UNKNOWN_WORD, *(vocabulary.words[word] for word in order)], [0, *(int(counts[word]) for word in order)]

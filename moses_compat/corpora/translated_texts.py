@@ -64,7 +64,7 @@ class WrittenText:
         return [known[i] for i in self.sentences[sentence].tolist()]
 
     def copies(self, dictionary: Mapping[bytes, bytes], escaped: bool) -> dict[bytes, bytes]:
-        """Return a dictionary's translations of the words of the text, which are keys as they are written.
+        """Return a dictionary's translations of the words of the text, keyed by the words as they are written.
 
         Args:
             dictionary: source word -> target word, without escapes.
@@ -75,7 +75,7 @@ class WrittenText:
 
 
 def written_words(words: Sequence[bytes], escaped: bool) -> list[bytes]:
-    """Return words, given without escapes, as an output writes them."""
+    """Return unescaped words as they are written to an output, with escapes if `escaped`."""
     return [escape(word) for word in words] if escaped else list(words)
 
 
@@ -119,7 +119,7 @@ def read_dictionary(path: str) -> dict[bytes, bytes]:
 
 
 _BLOCK_BYTES = 1 << 22
-# Longer source phrases are not looked up; Moses' default of the length of extracted phrases.
+# Maximum length in words of source phrases that are looked up: Moses' default for extraction.
 _LONGEST = 7
 
 
@@ -130,7 +130,7 @@ def span_words(
     vocabulary: Vocabulary,
     progress: Callable[[int, int], None] = lambda position, entries: None,
 ) -> list[Int64Array]:
-    """Return the words of all targets of a table for the spans of each sentence, ascending, without unknown words.
+    """Return the target words that a table has for the spans of each sentence, ascending, without unknown words.
 
     Args:
         path: the table, or pairs `source ||| target`, compressed or not.
@@ -150,11 +150,11 @@ def span_words(
             fields = pair_places(text)
             if len(malformed := np.flatnonzero(fields[:, 1] < 0)):
                 raise DataError(file.name, "expected `source ||| target`, found no |||", lines + int(malformed[0]) + 1)
-            places = find_phrases(index, symbols.read_fields(text, fields[:, 0], fields[:, 1], add=False))
-            matches = np.flatnonzero(places >= 0)
+            phrase_ids = find_phrases(index, symbols.read_fields(text, fields[:, 0], fields[:, 1], add=False))
+            matches = np.flatnonzero(phrase_ids >= 0)
             starts, ends = np.ascontiguousarray(fields[matches].T)[2:]
             targets = tokenise(text, starts, ends, vocabulary)
-            pairs = np.repeat(places[matches], targets.lengths) * len(vocabulary) + targets.words
+            pairs = np.repeat(phrase_ids[matches], targets.lengths) * len(vocabulary) + targets.words
             parts.append(np.unique(pairs[targets.words != UNKNOWN]))
             lines += len(fields)
             progress(file.position(), lines)

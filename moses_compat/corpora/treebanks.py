@@ -59,7 +59,7 @@ class _Sentence:
         self._words: list[str] = []
         self._tags: list[str] = []
         self._tokens: list[tuple[str, int]] = []
-        # The last word of the token that is being read.
+        # Number of the last word of the latest multiword token; 0 before the first one.
         self._covered = 0
 
     def add(self, line: str, number: int) -> None:
@@ -68,19 +68,19 @@ class _Sentence:
         if len(columns) != _COLUMNS:
             message = f"expected {_COLUMNS} columns separated by tabs, found {len(columns)}"
             raise DataError(self._name, message, number)
-        place, form, tag = columns[0], "_".join(split_words(columns[1])) or "_", columns[3]
+        word_id, form, tag = columns[0], "_".join(split_words(columns[1])) or "_", columns[3]
         following = len(self._words) + 1
-        if re.fullmatch(r"[0-9]+\.[0-9]+", place):
+        if re.fullmatch(r"[0-9]+\.[0-9]+", word_id):
             return
-        if span := re.fullmatch(r"([0-9]+)-([0-9]+)", place):
+        if span := re.fullmatch(r"([0-9]+)-([0-9]+)", word_id):
             first, last = int(span[1]), int(span[2])
             if first != following or last < first or first <= self._covered:
-                raise DataError(self._name, f"words {place}, expected words from {following} on", number)
+                raise DataError(self._name, f"words {word_id}, expected words from {following} on", number)
             self._tokens.append((form, last - first + 1))
             self._covered = last
             return
-        if place != str(following):
-            raise DataError(self._name, f"the number of the word is {place!r}, expected {following}", number)
+        if word_id != str(following):
+            raise DataError(self._name, f"the number of the word is {word_id!r}, expected {following}", number)
         if tag not in UPOS:
             raise DataError(self._name, f"unknown part of speech {tag!r}, expected one of {', '.join(UPOS)}", number)
         self._words.append(form)
@@ -101,7 +101,7 @@ class _Sentence:
 def read_tagged_text(tagged: str, sentences: str | None = None) -> tuple[list[bytes], list[list[int]]]:
     """Read sentences, words separated by spaces, and the numbers of their parts of speech.
 
-    A word that stands for two syntactic words has the numbers of both parts of speech.
+    A word that consists of several syntactic words has the numbers of all their parts of speech.
 
     Args:
         tagged: the file of tags, or of words with their tags, compressed or not; `-` for standard input.

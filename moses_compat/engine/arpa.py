@@ -1,13 +1,13 @@
-"""ARPA language models: text in and out, plain or gzip.
+"""Reading and writing of language models as ARPA text, compressed or not.
 
-`\\data\\`, a line `ngram n=COUNT` per order, then a section `\\n-grams:` per order of lines `log10-probability words
-[log10-backoff]`, then `\\end\\`.  As kenlm does, spaces serve as tabs, and a missing `<unk>` has the log10 probability
--100 (lm/model.cc and lm/read_arpa.cc of kenlm).
+A file has `\\data\\`, a line `ngram n=COUNT` per order, then a section `\\n-grams:` per order with lines
+`log10-probability words [log10-backoff]`, then `\\end\\`.  As in kenlm, spaces are accepted in place of tabs, and a
+missing `<unk>` has the log10 probability -100 (lm/model.cc and lm/read_arpa.cc of kenlm).
 
 Contexts that a pruned model lacks are added, as kenlm adds them.  SRILM may prune the 2-gram `b c` and keep the 3-grams
 `a b c` and `b c d`.  When kenlm reads `a b c`, it adds `b c` with the probability that back-off gives it and a back-off
 of 0 (lm/search_hashed.cc, `FindLower` and `AdjustLower`), so that `b c d` has a context.  A context that no earlier
-n-gram ends with stays an error, as the file may be damaged.
+n-gram ends with remains an error, because the file may be damaged.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from phrasetool.smt.language_model.ngrams import (
 )
 
 _BACKSLASH = np.uint8(92)
-# Errors of a line; OK stands for none.
+# Errors of a line; OK means none.
 SHORT, LONG, PROBABILITY, BACKOFF, POSITIVE, HIGHEST = range(1, 7)
 
 
@@ -96,12 +96,12 @@ def scan_section(
     its numbers to scores[i] and backoffs[i].
 
     Returns:
-        The number of n-grams that were kept, the number that were seen (at most len(starts)), the offset behind the
-        last of them, and OK or the error there.
+        The number of n-grams that were kept, the number that were read (at most len(starts)), the offset after the last
+        of them, and OK or the error at this offset.
     """
-    count = seen = 0
+    count = scanned = 0
     line = start
-    while line < len(text) and seen < len(starts):
+    while line < len(text) and scanned < len(starts):
         end = line
         while end < len(text) and text[end] != LF:
             end += 1
@@ -116,21 +116,21 @@ def scan_section(
             continue
         if text[i] == _BACKSLASH:
             break
-        seen += 1
+        scanned += 1
         if len(known.kept) > 0 and _has_dropped_word(text, token_end(text, i, end), end, order, known):
             line = following
             continue
         begin = i
         i = token_end(text, i, end)
         if check_number(text, begin, i) != OK:
-            return count, seen, line, PROBABILITY
+            return count, scanned, line, PROBABILITY
         score = read_number(text, begin, i)
         if score > 0:
-            return count, seen, line, POSITIVE
+            return count, scanned, line, POSITIVE
         for k in range(order):
             i = skip_blanks(text, i, end)
             if i == end:
-                return count, seen, line, SHORT
+                return count, scanned, line, SHORT
             if k == 0:
                 starts[count] = i
             i = token_end(text, i, end)
@@ -141,15 +141,15 @@ def scan_section(
             begin = skip_blanks(text, i, end)
             i = token_end(text, begin, end)
             if i < end:
-                return count, seen, line, LONG
+                return count, scanned, line, LONG
             if check_number(text, begin, i) != OK:
-                return count, seen, line, BACKOFF
+                return count, scanned, line, BACKOFF
             backoffs[count] = read_number(text, begin, i)
             if highest and backoffs[count] != 0.0:
-                return count, seen, line, HIGHEST
+                return count, scanned, line, HIGHEST
         count += 1
         line = following
-    return count, seen, line, OK
+    return count, scanned, line, OK
 
 
 def with_implied_contexts(tables: Sequence[NgramTable]) -> list[NgramTable]:
@@ -162,7 +162,7 @@ def with_implied_contexts(tables: Sequence[NgramTable]) -> list[NgramTable]:
         NgramError: an n-gram lacks its context, and neither it nor an earlier n-gram ends with this context.
     """
     completed = list(tables)
-    # From long n-grams to short ones, because added n-grams need contexts, too.
+    # From long n-grams to short ones, because added n-grams also need contexts.
     for order in range(len(completed), 2, -1):
         table, shorter = completed[order - 1], completed[order - 2]
         contexts = _phrases(table.words[:, :-1])
@@ -195,17 +195,17 @@ def _index(words: Int32Array) -> PhraseIndex:
 def _check_implied(words: Int32Array, rows: Int64Array, order: int) -> None:
     """Raise NgramError for the first of these rows whose context ends no n-gram up to this row."""
     endings, first_rows = np.unique(words[:, 1:], axis=0, return_index=True)
-    place = find_phrases(_index(endings), _phrases(words[rows, :-1]))
-    late = (place < 0) | (first_rows[place] > rows)
+    ending_rows = find_phrases(_index(endings), _phrases(words[rows, :-1]))
+    late = (ending_rows < 0) | (first_rows[ending_rows] > rows)
     if late.any():
-        message = f"the first {order - 1} words of this {order}-gram are no {order - 1}-gram"
+        message = f"the first {order - 1} words of this {order}-gram are not listed as a {order - 1}-gram"
         raise NgramError(order, int(rows[late][0]), message, lacks_context=True)
 
 
 def _score_added(tables: list[NgramTable], order: int, first: int) -> None:
     """Set the back-off probabilities of the n-grams of an order from row `first` on, in single precision as kenlm."""
     table = tables[order - 1]
-    indexes = [_index(one.words) for one in tables[: order - 1]]
+    indexes = [_index(shorter.words) for shorter in tables[: order - 1]]
 
     def row(words: Int32Array) -> int:
         return int(find_phrases(indexes[len(words) - 1], _phrases(words[None]))[0])
@@ -250,7 +250,7 @@ class _Section(NamedTuple):
 
 
 class _Reader:
-    """The lines of an ARPA file, one after another."""
+    """Sequential reader of the lines of an ARPA file."""
 
     def __init__(self, source: Input) -> None:
         self.name = source.name
@@ -293,8 +293,8 @@ class _Reader:
             # A line has 4 bytes or more; a larger count is a damaged file and not a reason to allocate memory.
             counts.append(int(match[2]))
             if counts[-1] > len(self.data):
-                what = f"{counts[-1]:,} {len(counts)}-grams"
-                raise self.fault(f"{what} cannot be in a file of {len(self.data):,} bytes", self.start)
+                ngrams = f"{counts[-1]:,} {len(counts)}-grams"
+                raise self.fault(f"{ngrams} cannot be in a file of {len(self.data):,} bytes", self.start)
         if not counts:
             raise self.fault("expected `ngram 1=COUNT`", self.start)
         self.at = self.start
@@ -304,14 +304,14 @@ class _Reader:
         """Read the n-grams of an order; given `known`, only those whose words are all kept."""
         if self.line() != rb"\%d-grams:" % order:
             raise self.fault(rf"expected \{order}-grams: (is the file truncated?)", self.start)
-        places, numbers = np.empty((2, count), np.int64), np.empty((2, count), np.float32)
-        section = _Section(places[0], places[1], numbers[0], numbers[1])
-        read, seen, self.at, wrong = scan_section(self.text, self.at, order, highest, known, *section)
+        offsets, numbers = np.empty((2, count), np.int64), np.empty((2, count), np.float32)
+        section = _Section(offsets[0], offsets[1], numbers[0], numbers[1])
+        read, scanned, self.at, wrong = scan_section(self.text, self.at, order, highest, known, *section)
         if wrong != OK:
             raise self.fault(_COMPLAINTS[wrong].format(n=order), self.at)
-        if seen < count:
+        if scanned < count:
             raise self.fault(
-                f"expected {count:,} {order}-grams as in \\data\\, found {seen:,} (is the file truncated?)",
+                f"expected {count:,} {order}-grams as in \\data\\, found {scanned:,} (is the file truncated?)",
                 self.at,
             )
         return _Section(section.starts[:read], section.ends[:read], section.scores[:read], section.backoffs[:read])
@@ -347,7 +347,7 @@ def _read(reader: _Reader, vocabulary: Collection[bytes] | None) -> tuple[Backof
     """Return the model, and the byte offsets of the n-grams of each order in the text."""
     counts = reader.counts()
     section = reader.section(1, counts[0], len(counts) == 1)
-    places = [section.starts]
+    ngram_offsets = [section.starts]
     symbols, table = _read_words(reader, section)
     words, tables, known = [UNKNOWN_WORD, *symbols.words[1:]], [table], ALL
     renumbered = np.arange(len(words), dtype=np.int32)
@@ -367,9 +367,9 @@ def _read(reader: _Reader, vocabulary: Collection[bytes] | None) -> tuple[Backof
         if len(absent):
             raise reader.fault("a word of this n-gram is not among the 1-grams", int(section.starts[absent[0]]))
         tables.append(NgramTable(renumbered[ids], section.scores, section.backoffs))
-        places.append(section.starts)
+        ngram_offsets.append(section.starts)
     reader.finish()
-    return BackoffModel(words, tables), places
+    return BackoffModel(words, tables), ngram_offsets
 
 
 def read_arpa(source: Input) -> BackoffModel:
@@ -382,10 +382,10 @@ def read_arpa(source: Input) -> BackoffModel:
 
 
 def load_language_model(path: str, vocabulary: Collection[bytes] | None = None) -> LanguageModel:
-    """Read an ARPA file to decode with.
+    """Read an ARPA file for decoding.
 
     Args:
-        path: the file, plain or gzip.
+        path: the file, compressed or not.
         vocabulary: the only words that are loaded; all others become unknown.  By default all words are loaded.
 
     Raises:
@@ -395,7 +395,7 @@ def load_language_model(path: str, vocabulary: Collection[bytes] | None = None) 
     """
     with Input(path) as source:
         reader = _Reader(source)
-    model, places = _read(reader, vocabulary)
+    model, ngram_offsets = _read(reader, vocabulary)
     try:
         try:
             return LanguageModel(model)
@@ -404,10 +404,10 @@ def load_language_model(path: str, vocabulary: Collection[bytes] | None = None) 
                 raise
         # A line with a word that is not in the vocabulary may imply the context.
         reader.at = 0
-        model, places = _read(reader, None)
+        model, ngram_offsets = _read(reader, None)
         return LanguageModel(BackoffModel(model.words, with_implied_contexts(model.tables)))
     except NgramError as error:
-        raise reader.fault(str(error), int(places[error.order - 1][error.row])) from error
+        raise reader.fault(str(error), int(ngram_offsets[error.order - 1][error.row])) from error
     except ValueError as error:
         raise DataError(reader.name, str(error)) from error
 
@@ -457,19 +457,19 @@ def _write_ngrams(
     offsets: Int64Array,
     out: ByteArray,
 ) -> int:
-    place = 0
+    position = 0
     for row in range(len(words)):
-        place = _write_number(out, place, scores[row])
+        position = _write_number(out, position, scores[row])
         for k in range(words.shape[1]):
-            out[place] = SPACE if k else TAB
-            place += 1
-            place = copy_bytes(text, offsets[words[row, k]], offsets[words[row, k] + 1], out, place)
+            out[position] = SPACE if k else TAB
+            position += 1
+            position = copy_bytes(text, offsets[words[row, k]], offsets[words[row, k] + 1], out, position)
         if with_backoffs:
-            out[place] = TAB
-            place = _write_number(out, place + 1, backoffs[row])
-        out[place] = LF
-        place += 1
-    return place
+            out[position] = TAB
+            position = _write_number(out, position + 1, backoffs[row])
+        out[position] = LF
+        position += 1
+    return position
 
 
 def _ngram_lines(table: NgramTable, with_backoffs: bool, text: ByteArray, offsets: Int64Array) -> bytes:

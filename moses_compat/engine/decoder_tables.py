@@ -137,7 +137,7 @@ class InputPhrases:
 
     @classmethod
     def of(cls, text: bytes | ByteArray, longest: int = MAX_PHRASE_LENGTH) -> InputPhrases:
-        """Index the phrases of at most `longest` words of a text with one tokenised sentence a line."""
+        """Index the phrases of at most `longest` words of a text with one tokenised sentence per line."""
         symbols = Symbols()
         return cls.of_sentences(symbols, symbols.read_lines(text), longest)
 
@@ -231,16 +231,16 @@ def load_entries(
     """Read the entries of a phrase table whose source occurs in a text.
 
     Args:
-        path: the table, plain or gzip.
+        path: the table, compressed or not.
         source: the text.
         targets: target words; new ones are added.
         columns: number of scores that each entry must have.
-        threads: for reading.
+        threads: number of threads for reading.
         progress: called with the number of bytes and of lines read so far.
         name: the table's name in messages; its path if None.
 
     Raises:
-        DataError: a line is not an entry, has another number of scores, a negative score or a bad alignment.
+        DataError: a line is not an entry, has a different number of scores, a negative score or a bad alignment.
     """
     name = name or path
     sources, target_phrases, scores, alignments, counts, numbers = [], [], [], [], [], []
@@ -281,9 +281,9 @@ def _refuse_bars(name: str, symbols: Symbols, targets: Phrases, numbers: Int64Ar
     used = np.unique(targets.words)
     barred = [word for word in used.tolist() if b"|" in symbols.words[word]]
     if barred:
-        place = int(np.flatnonzero(np.isin(targets.words, barred))[0])
-        line = int(numbers[np.searchsorted(targets.offsets, place, "right") - 1])
-        word = symbols.words[targets.words[place]].decode(errors="replace")
+        position = int(np.flatnonzero(np.isin(targets.words, barred))[0])
+        line = int(numbers[np.searchsorted(targets.offsets, position, "right") - 1])
+        word = symbols.words[targets.words[position]].decode(errors="replace")
         raise DataError(name, f"the target word {word} has a bar; {_FACTORS}", line + 1)
 
 
@@ -297,7 +297,7 @@ def load_reordering(
     threads: int = 1,
     progress: Progress | None = None,
 ) -> FloatArray:
-    """Read the reordering scores of entries; the last of several lines of a pair counts, as in Moses.
+    """Read the reordering scores of entries; if a pair has several lines, the last one is used, as in Moses.
 
     Args:
         path: the reordering table.
@@ -331,8 +331,8 @@ def _pairs(sources: Phrases, targets: Phrases) -> Phrases:
     offsets = prefix_sums(lengths.sum(axis=1))
     words = np.full(offsets[-1], -2, np.int32)
     for phrases, first in ((sources, offsets[:-1]), (targets, offsets[:-1] + lengths[:, 0] + 1)):
-        places = np.arange(len(phrases.words)) + np.repeat(first - phrases.offsets[:-1], phrases.lengths)
-        words[places] = phrases.words
+        positions = np.arange(len(phrases.words)) + np.repeat(first - phrases.offsets[:-1], phrases.lengths)
+        words[positions] = phrases.words
     return Phrases(offsets, words)
 
 
@@ -341,7 +341,7 @@ def used_pairs(table: TranslationTable, uses: Int64Array) -> bytes:
 
     Args:
         table: N entries.
-        uses: int64, shape (N,), how often each was used; copies and unused entries are left out.
+        uses: int64, shape (N,), number of uses of each entry; copies and unused entries are left out.
     """
     used = np.flatnonzero((uses > 0) & ~table.copies)
     sources = table.sources_of(used)

@@ -57,13 +57,14 @@ _LEAST_KNOWN = 0.25
 _FEW_WORDS = 5
 # A text of fewer tokens is accepted at any coverage.
 _FEW_TOKENS = 20
-# At a lower coverage, other forms of the text are tried; one is suggested if it improves the coverage by at least _GAIN
-# and to at least _LIKELY.
+# At a lower coverage, other forms of the text are tried.  A form is suggested if it improves the coverage by at least
+# _GAIN, to at least _LIKELY.
 _DOUBTFUL = 0.8
 _GAIN = 0.1
 _LIKELY = 0.6
-# Entries per source phrase whose words are compared with a reference, and the share of corresponding tokens from which
-# on the reference is certainly in the table's language, so that a low BLEU is due to the weights.
+# Number of entries per source phrase whose words are compared with a reference.  If at least the share
+# _LEAST_CORRESPONDING of its tokens correspond, a reference is certainly in the table's language, so a low BLEU is due
+# to the weights.
 _BEST_ENTRIES = 3
 _LEAST_CORRESPONDING = 0.1
 # At a lower coverage, most of a text is copied untranslated.
@@ -140,7 +141,7 @@ def check_language_models(
         PhraseToolError: a language model knows too few of the target words, see `_LEAST_KNOWN`.
     """
     used = np.unique(table.targets.select(_best_entries(table)).words)
-    words = [word for place in used if _has_letter(word := table.target_symbols.words[place])]
+    words = [word for word_id in used if _has_letter(word := table.target_symbols.words[word_id])]
     if len(words) < _FEW_WORDS:
         return
     for path, known in zip(model.language_models, language_model.known(words).mean(axis=1), strict=True):
@@ -153,7 +154,7 @@ def check_language_models(
 
 
 def _best_entries(table: TranslationTable) -> npt.NDArray[np.int64]:
-    """Return the entry of each source with the highest sum of scores.
+    """Return the entry with the highest sum of scores of each source, without copies.
 
     Other entries are left out, because the rare translations of a frequent word contain words of any kind.
     """
@@ -198,7 +199,7 @@ def check_correspondence(
         The share of the reference's tokens that correspond.
 
     Raises:
-        PhraseToolError: a permutation test finds no relation between the lines, or a move of the lines fits better.
+        PhraseToolError: a permutation test finds no relation between the lines, or shifted lines fit better.
     """
     fit = line_correspondence(offered, reference)
     if fit.rejected:
@@ -221,7 +222,7 @@ def check_correspondence(
 def check_translation(
     source: bytes, reference: bytes, source_path: str, path: str, watch: Watch, force: bool = False
 ) -> None:
-    """Reject a reference that is the source itself, under whatever name.
+    """Reject a reference with the same text as the source, whatever the names of their files.
 
     Raises:
         PhraseToolError: the lines of both have the same words.
@@ -233,11 +234,11 @@ def check_translation(
 
 @dataclass(frozen=True)
 class DevelopmentCheck:
-    """Checks whether a development set is plausible, and rejects it if not.
+    """Plausibility checks of a development set, which reject an unsuitable one.
 
     Attributes:
-        model: the model that is to translate it.
-        source, references: its files.
+        model: the model that will translate the development set.
+        source, references: files of the development set.
         force: warn instead of raising an error.
         watch: receives warnings.
     """
@@ -253,12 +254,12 @@ class DevelopmentCheck:
 
         Raises:
             DataError: one of them has no words.
-            PhraseToolError: a reference is the source, or there are less than `LEAST_SENTENCES` sentences.
+            PhraseToolError: a reference is the source, or there are fewer than `LEAST_SENTENCES` sentences.
         """
         lines = _lines_of_words(source)
         for path, text in zip((self.source, *self.references), (source, *references), strict=True):
             if not any(_lines_of_words(text)):
-                raise DataError(display_name(path), "has no words; expected a tokenised sentence a line")
+                raise DataError(display_name(path), "has no words; expected one tokenised sentence per line")
         for path, text in zip(self.references, references, strict=True):
             check_translation(source, text, self.source, path, self.watch, self.force)
 
@@ -276,12 +277,12 @@ class DevelopmentCheck:
     def fit(
         self, table: TranslationTable, sentences: Phrases, source: bytes, references: Sequence[bytes]
     ) -> DevelopmentFit:
-        """Compare the texts with the table: tokens that it covers, and words of the references that it has for them.
+        """Compare the texts with the table: source tokens that it covers, and reference words that it offers for them.
 
         Args:
             table: all entries of the model's table that the source can use.
             sentences: the source, in ids of the table's words.
-            source: the same as text.
+            source: the source as text.
             references: translations of it, in the order of their files.
 
         Raises:

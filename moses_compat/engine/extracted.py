@@ -1,7 +1,7 @@
 """Extracted phrase pairs as lines of Moses' tables: phrase table, reordering table, lexical tables.
 
-The text equals the output of `consolidate`, `lexical-reordering-score` and `train-model.perl`, byte for byte.  As
-there, counts from a million on are rounded to six digits; but probabilities are computed from the exact counts.
+The text equals the output of `consolidate`, `lexical-reordering-score` and `train-model.perl`, byte for byte.  As in
+Moses, counts of a million or more are rounded to six digits, but probabilities are computed from the exact counts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NULL_WORD = b"NULL"
 def _write_words(
     out: ByteArray, place: int, ids: Int32Array, first: int, last: int, text: ByteArray, offsets: Int64Array
 ) -> int:
-    """Write words, each followed by a space; return the offset behind them."""
+    """Write words, each followed by a space; return the offset after them."""
     for k in range(first, last):
         place = copy_bytes(text, offsets[ids[k]], offsets[ids[k] + 1], out, place)
         out[place] = SPACE
@@ -64,39 +64,39 @@ def _format(
     out: ByteArray,
 ) -> int:
     """Write one line per pair: phrases and values, and if `with_more`, the further fields of a phrase table."""
-    place = 0
+    position = 0
     for i in range(len(source_offsets) - 1):
-        place = _write_words(
-            out, place, sources, source_offsets[i], source_offsets[i + 1], source_text, source_text_offsets
+        position = _write_words(
+            out, position, sources, source_offsets[i], source_offsets[i + 1], source_text, source_text_offsets
         )
-        place = write_bars(out, place)
-        out[place] = SPACE
-        place = _write_words(
-            out, place + 1, targets, target_offsets[i], target_offsets[i + 1], target_text, target_text_offsets
+        position = write_bars(out, position)
+        out[position] = SPACE
+        position = _write_words(
+            out, position + 1, targets, target_offsets[i], target_offsets[i + 1], target_text, target_text_offsets
         )
-        place = write_bars(out, place)
-        place = write_numbers(out, place, values[i])
+        position = write_bars(out, position)
+        position = write_numbers(out, position, values[i])
         if with_more:
-            out[place] = SPACE
-            place = write_bars(out, place + 1)
+            out[position] = SPACE
+            position = write_bars(out, position + 1)
             # Points ascend by target position here.
             for t in range(target_offsets[i + 1] - target_offsets[i]):
                 for p in range(alignment_offsets[i], alignment_offsets[i + 1]):
                     if aligned_target[p] == t:
-                        out[place] = SPACE
-                        place = write_integer(out, place + 1, aligned_source[p])
-                        out[place] = MINUS
-                        place = write_integer(out, place + 1, t)
-            out[place] = SPACE
-            place = write_bars(out, place + 1)
-            place = write_numbers(out, place, counts[i])
+                        out[position] = SPACE
+                        position = write_integer(out, position + 1, aligned_source[p])
+                        out[position] = MINUS
+                        position = write_integer(out, position + 1, t)
+            out[position] = SPACE
+            position = write_bars(out, position + 1)
+            position = write_numbers(out, position, counts[i])
             # No sparse features, no properties.
             for _ in range(2):
-                out[place] = SPACE
-                place = write_bars(out, place + 1)
-        out[place] = LF
-        place += 1
-    return place
+                out[position] = SPACE
+                position = write_bars(out, position + 1)
+        out[position] = LF
+        position += 1
+    return position
 
 
 def _format_lines(
@@ -178,7 +178,7 @@ def write_extraction(
         PhraseToolError: a file cannot be written.
     """
     with contextlib.ExitStack() as stack:
-        # The last one opened is the first one renamed.
+        # The output that is opened last is renamed first.
         outputs = [stack.enter_context(Output(path)) for path in (phrase_table, reordering_table) if path]
         if lexical:
             for path, text in zip(lexical, format_lexical_tables(table.lexical_table, source, target), strict=True):

@@ -3,9 +3,10 @@
 A file has a header, the vocabulary, the n-grams, and the words as text, which phrasetool does not read.  Facts from
 kenlm's source: lm/binary_format.cc (the header), lm/vocab.cc, lm/search_hashed.hh (type `probing`).
 
-In a trie, a 1-gram leads to the 2-grams that end with its word, each of these to the 3-grams that end with them, and so
-on: where they begin, and where those of the next entry begin.  Entries are packed bit by bit: a word, numbers, and that
-pointer.  Words are ids in the order of their hashes, 0 for the unknown one.  Facts from kenlm's source:
+In a trie, a 1-gram points to the 2-grams that end with its word, each of these to the 3-grams that end with it, and so
+on.  A pointer is the position of the first child; the children end where those of the next entry begin.  Entries are
+packed bit by bit: a word, numbers, and the pointer.  Words are ids in the order of their hashes, 0 for the unknown one.
+Facts from kenlm's source:
 lm/search_trie.hh and lm/search_trie.cc (layout), lm/trie.hh and lm/trie.cc (entries), lm/bhiksha.hh and lm/bhiksha.cc
 (pointers), lm/quantize.hh (numbers), lm/vocab.cc (`SortedVocabulary`), util/bit_packing.hh (bits).
 """
@@ -47,7 +48,7 @@ _SANITY = struct.Struct("<56s3f3IQ")
 _EXPECTED = (_BEFORE_VERSION + b"5\n", 0.0, 1.0, -0.5, 1, 0xFFFFFFFF, 0, 1)
 _FIXED = struct.Struct("<B3xfIB3xI")
 PROBING, REST_PROBING, TRIE = range(3)
-# Of the trie, with quantised numbers and with shorter pointers.
+# Flags that are added to TRIE: quantised numbers, and shorter pointers.
 QUANTISED, ARRAY = 1, 2
 _TYPES = 6
 _SEARCH_VERSION = {PROBING: 0, TRIE: 1}
@@ -60,9 +61,9 @@ class Header:
 
     Attributes:
         kind: PROBING, REST_PROBING, or TRIE plus the applicable flags of QUANTISED and ARRAY.
-        multiplier: slots of a hash table for each entry.
-        counts: n-grams of each order.
-        size: bytes of the header.
+        multiplier: number of slots of a hash table per entry.
+        counts: number of n-grams of each order.
+        size: size of the header in bytes.
     """
 
     kind: int
@@ -72,7 +73,7 @@ class Header:
 
 
 def is_kenlm_binary(path: str) -> bool:
-    """Whether a file begins like kenlm's binary files."""
+    """Whether a file begins with the magic bytes of kenlm's binary files."""
     if not os.path.isfile(path):
         return False
     try:
@@ -121,8 +122,8 @@ def read_header(path: str, data: ByteArray) -> Header:
         raise DataError(path, f"a binary file of kenlm from another kind of machine; {REBUILD}")
     order, multiplier, kind, _, search_version = _FIXED.unpack_from(begin, _SANITY.size)
     if kind >= _TYPES or kind == REST_PROBING:
-        what = "with rest costs (build_binary -r)" if kind == REST_PROBING else f"of type {kind}"
-        raise DataError(path, f"a binary file of kenlm {what} is not supported; {REBUILD}")
+        variant = "with rest costs (build_binary -r)" if kind == REST_PROBING else f"of type {kind}"
+        raise DataError(path, f"a binary file of kenlm {variant} is not supported; {REBUILD}")
     if search_version != _SEARCH_VERSION[min(kind, TRIE)]:
         raise DataError(path, f"a binary file of kenlm whose tables are of version {search_version}; {REBUILD}")
     size = _SANITY.size + _FIXED.size + 8 * order
@@ -162,20 +163,20 @@ def hashed_model(path: str, data: ByteArray, header: Header) -> HashedModel:
     layout = np.zeros(LAYOUT_WIDTH, np.int64)
     layout[ORDER], layout[UNIGRAMS] = len(counts), vocabulary + words * WORD_SLOT
     # One more entry than words, because a model may lack the unknown word.
-    place = int(layout[UNIGRAMS]) + 2 * (counts[0] + 1)
+    offset = int(layout[UNIGRAMS]) + 2 * (counts[0] + 1)
     for n, count in enumerate(counts[1:], 2):
         slots = _slots(count, header.multiplier)
-        layout[TABLES + 2 * (n - 2)], layout[TABLES + 2 * (n - 2) + 1] = place, slots
-        place += slots * (LONGEST_SLOT if n == len(counts) else MIDDLE_SLOT)
-    check_size(path, data, 4 * place)
+        layout[TABLES + 2 * (n - 2)], layout[TABLES + 2 * (n - 2) + 1] = offset, slots
+        offset += slots * (LONGEST_SLOT if n == len(counts) else MIDDLE_SLOT)
+    check_size(path, data, 4 * offset)
     if int(data[header.size : header.size + 4].view("<u4")[0]):
         raise DataError(path, f"a binary file of kenlm whose vocabulary is of another version; {REBUILD}")
-    return HashedModel(data[: 4 * place].view("<u4"), layout, (vocabulary, words), counts[0] + 1)
+    return HashedModel(data[: 4 * offset].view("<u4"), layout, (vocabulary, words), counts[0] + 1)
 
 
 _QUANTISED_VERSION, _ARRAY_VERSION = 2, 0
 _UNIGRAM = np.dtype([("score", "<f4"), ("backoff", "<f4"), ("next", "<u8")])
-# Entries that are unpacked at once.
+# Number of entries that are unpacked at a time.
 _BLOCK = 1 << 20
 _SIGN = np.uint32(0x80000000)
 Places = npt.NDArray[np.uint64]
@@ -235,18 +236,18 @@ class _Order:
 
     def scores(self, bits: _Bits, entries: Int64Array) -> tuple[FloatArray, FloatArray]:
         """Return log10 probabilities and back-offs of entries; back-offs of the highest order are 0."""
-        places = self.places(entries) + np.uint64(self.word_bits)
+        offsets = self.places(entries) + np.uint64(self.word_bits)
         none = np.zeros(len(entries), np.float32)
         if self.numbers is None:
-            scores = (bits.read(places, 31).astype(np.uint32) | _SIGN).view(np.float32)
+            scores = (bits.read(offsets, 31).astype(np.uint32) | _SIGN).view(np.float32)
             highest = self.number_bits == 31
-            backoffs = none if highest else bits.read(places + np.uint64(31), 32).astype(np.uint32).view(np.float32)
+            backoffs = none if highest else bits.read(offsets + np.uint64(31), 32).astype(np.uint32).view(np.float32)
             return scores, backoffs
         scores, backoffs = self.numbers
         # The back-off comes first; the highest order has no table of them.
         low = len(backoffs).bit_length() - 1 if len(backoffs) else 0
-        probabilities = scores[bits.read(places + np.uint64(low), len(scores).bit_length() - 1)]
-        return probabilities, backoffs[bits.read(places, low)] if low else none
+        probabilities = scores[bits.read(offsets + np.uint64(low), len(scores).bit_length() - 1)]
+        return probabilities, backoffs[bits.read(offsets, low)] if low else none
 
 
 class _Trie:
@@ -326,8 +327,8 @@ class _Trie:
     def ids(self, words: list[bytes]) -> Int64Array:
         """Return the ids of words, 0 for unknown ones."""
         hashes = word_hashes(words)
-        first, behind = (np.searchsorted(self.hashes, hashes, side) for side in ("left", "right"))
-        ids: Int64Array = np.where(first < behind, first + 1, 0)
+        first, end = (np.searchsorted(self.hashes, hashes, side) for side in ("left", "right"))
+        ids: Int64Array = np.where(first < end, first + 1, 0)
         return ids
 
 
@@ -381,7 +382,7 @@ def _children(
     child_paths, child_entries = [np.zeros((0, paths.shape[1] + 1), np.int32)], [np.zeros(0, np.int64)]
     first = 0
     while first < len(paths):
-        # A parent with more children than a block is a block.
+        # A parent with more than `_BLOCK` children is a block by itself.
         last = max(first + 1, int(np.searchsorted(totals, totals[first] + _BLOCK, "right")) - 1)
         parents = np.repeat(np.arange(first, last), sizes[first:last])
         entries = begins[parents] + np.arange(totals[first], totals[last]) - totals[parents]

@@ -1,4 +1,4 @@
-"""Language models: estimated from the sentences of files, and loaded for a decoder from ARPA text or kenlm's files."""
+"""Estimation of language models from files of sentences, and loading of ARPA text or kenlm's files for a decoder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ from phrasetool.watch import Watch, raise_or_warn
 
 # Share of tokens that a language model must know in a text of its language.
 _LEAST_KNOWN = 0.6
-# Upper bounds of bytes: per word, while positions are sorted and probabilities computed; per n-gram, without its words.
+# Upper bounds of memory in bytes: per word, while positions are sorted and probabilities computed; per n-gram, without
+# its words.
 _WORD, _NGRAM = 115, 40
 
 
@@ -93,11 +94,11 @@ def load_language_models(
 
 
 def open_kenlm_model(path: str, words: Collection[bytes] = ()) -> KenlmModel:
-    """Load a model for kenlm, which takes damaged binary files as they are, after the checks of our own reader.
+    """Load a model with kenlm, after the checks of phrasetool's own reader: kenlm does not detect damaged binary files.
 
     Args:
         path: ARPA text or a binary file of kenlm.
-        words: those whose n-grams are checked in a trie.
+        words: words whose n-grams are checked in a trie.
 
     Raises:
         DataError: the file is damaged, or kenlm does not accept it as a language model.
@@ -109,7 +110,7 @@ def open_kenlm_model(path: str, words: Collection[bytes] = ()) -> KenlmModel:
 
 
 def check_known_words(model: KenlmModel, counts: Mapping[bytes, int], text: str, force: bool, watch: Watch) -> None:
-    """Refuse a model that knows few words of a text: it is of another language, or of other tokens.
+    """Refuse a model that knows few words of a text, because it is of another language or another tokenisation.
 
     Args:
         model: the model.
@@ -119,12 +120,12 @@ def check_known_words(model: KenlmModel, counts: Mapping[bytes, int], text: str,
         watch: receives the warning.
 
     Raises:
-        PhraseToolError: it knows less than `_LEAST_KNOWN` of the tokens.
+        PhraseToolError: the model knows less than `_LEAST_KNOWN` of the tokens.
     """
     share = sum(count for word, count in counts.items() if word in model) / max(sum(counts.values()), 1)
     if share < _LEAST_KNOWN:
         message = (
-            f"{model.path}: knows {share:.0%} of the tokens of {text}, expected {_LEAST_KNOWN:.0%} at least: is it of "
+            f"{model.path}: knows {share:.0%} of the tokens of {text}, expected at least {_LEAST_KNOWN:.0%}: is it of "
             "that language, and are its words tokenised and escaped alike?"
         )
         raise_or_warn(PhraseToolError(message, remedy="go on"), force, watch.warn)
@@ -239,18 +240,18 @@ def run_lmplz(
         The orders whose discounts could not be estimated and were replaced.
 
     Raises:
-        PhraseToolError: lmplz failed; the message is its own.
+        PhraseToolError: lmplz failed; the message is that of lmplz.
     """
     pruning = ["--prune", *map(str, prune)] if prune else []
-    place = ["-T", os.path.join(folder, "")] if folder else []
-    command = [program, "-o", str(order), "-S", f"{memory}b", *place, *pruning, "--discount_fallback"]
+    folder_options = ["-T", os.path.join(folder, "")] if folder else []
+    command = [program, "-o", str(order), "-S", f"{memory}b", *folder_options, *pruning, "--discount_fallback"]
     messages: list[str] = []
     errors: list[Exception] = []
 
     def feed() -> None:
         assert process.stdin
         try:
-            # If lmplz has ended early, its own message is reported.
+            # If lmplz ends early, its own message is reported instead.
             with contextlib.suppress(BrokenPipeError), process.stdin as stream:
                 for block in blocks:
                     stream.write(block)

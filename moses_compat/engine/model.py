@@ -1,4 +1,4 @@
-"""Models that translate, as a moses.ini describes them, with the whole phrase table or some of its entries.
+"""Translation models that a moses.ini describes, with the whole phrase table or some of its entries.
 
 `LoadedModel` reads every entry that given texts can use, once.  A pruned table is then a mask: the decoder behaves as
 if the pruned table had been written and read again, with the complete reordering table.
@@ -121,9 +121,9 @@ class MosesModel:
         )
         weights = weights_of(ini, features, lines)
         decoding = used_tables(ini, len(table_lines))
-        place = _place_of(ini, table_lines, decoding, table)
+        index = _table_index(ini, table_lines, decoding, table)
         files = [path_of(ini, line) for line in table_lines]
-        files[place] = table or files[place]
+        files[index] = table or files[index]
         return cls(
             ini,
             features,
@@ -141,7 +141,7 @@ class MosesModel:
             max_phrase_length(ini),
             Printing.of(ini),
             decoding,
-            place,
+            index,
         )
 
     @property
@@ -152,12 +152,12 @@ class MosesModel:
     @property
     def used_tables(self) -> list[str]:
         """The paths of the used tables, in the order of the decoding paths."""
-        return [self.table_files[place] for place in self.decoding]
+        return [self.table_files[index] for index in self.decoding]
 
     @property
     def shown_tables(self) -> str:
         """The names of the used tables, for messages."""
-        return " and ".join(self._named(place) for place in self.decoding)
+        return " and ".join(self._named(index) for index in self.decoding)
 
     def _named(self, place: int) -> str:
         return self.table_name if self.table_name and place == self.place else self.table_files[place]
@@ -175,7 +175,7 @@ class MosesModel:
     @property
     def tables(self) -> dict[str, str]:
         """The tables to read: their labels in progress reports, and their paths."""
-        tables = {self._label(place): self.table_files[place] for place in self.decoding}
+        tables = {self._label(index): self.table_files[index] for index in self.decoding}
         return {**tables, "reordering table": self.reordering or ""}
 
     def _label(self, place: int) -> str:
@@ -189,7 +189,8 @@ class MosesModel:
             paths: some of the model's files; all by default.
 
         Raises:
-            DataError: which, and why; of the ini for a file that it names, as it may have been moved without its files.
+            DataError: a file cannot be read; for a file that the ini names, the error is one of the ini, which may have
+                been moved without its files.
         """
         for path in self.paths if paths is None else paths:
             try:
@@ -201,7 +202,7 @@ class MosesModel:
                 raise DataError(self.ini.path, message, remedy=error.remedy) from error
 
     def report_paths(self, watch: Watch) -> None:
-        """Report the folder that the ini's relative paths start from if Moses uses another one or it is uncertain."""
+        """Report the base folder of the ini's relative paths if Moses uses another one or the choice is uncertain."""
         base = self.ini.path_base
         if base.note:
             (watch.warn if base.doubtful else watch.say)(f"{self.ini.path}: {base.note}")
@@ -219,8 +220,8 @@ class MosesModel:
         """Read everything that the translation of a text needs.
 
         Args:
-            text: one tokenised sentence a line.
-            threads: for reading.
+            text: one tokenised sentence per line.
+            threads: number of threads for reading.
             progress: called as reading proceeds.
 
         Returns:
@@ -255,7 +256,7 @@ class MosesModel:
     def load_entries(
         self, source: InputPhrases, targets: Symbols, threads: int = 1, progress: ReadingProgress | None = None
     ) -> Entries:
-        """Read the phrase and reordering table entries that a text can use, as they are before `build_table`."""
+        """Read the phrase and reordering table entries that a text can use, in the form that `build_table` takes."""
         entries = self._phrase_entries(source, targets, threads, progress)
         return self._with_reordering(entries, source, targets, threads, progress)
 
@@ -263,14 +264,14 @@ class MosesModel:
         self, source: InputPhrases, targets: Symbols, threads: int, progress: ReadingProgress | None
     ) -> Entries:
         parts = []
-        for place in self.decoding:
-            columns = self.features.table_columns(place)
+        for index in self.decoding:
+            columns = self.features.table_columns(index)
             entries = load_entries(
-                self.table_files[place], source, targets, columns.stop - columns.start, threads,
-                _part(progress, self._label(place)), self._named(place),
+                self.table_files[index], source, targets, columns.stop - columns.start, threads,
+                _part(progress, self._label(index)), self._named(index),
             )  # fmt: skip
             if len(self.features.tables) > 1:
-                entries = entries.in_table(place, columns, sum(self.features.tables))
+                entries = entries.in_table(index, columns, sum(self.features.tables))
             parts.append(entries)
         return Entries.concatenate(parts)
 
@@ -304,14 +305,14 @@ class MosesModel:
         return {self.features.name(feature): weights[slices[feature]].tolist() for feature in self.listed}
 
 
-def _place_of(ini: MosesIni, lines: Sequence[FeatureLine], decoding: Sequence[int], table: str | None) -> int:
-    """Return the index of the phrase table that the file `table` is, or replaces."""
+def _table_index(ini: MosesIni, lines: Sequence[FeatureLine], decoding: Sequence[int], table: str | None) -> int:
+    """Return the index of the phrase table whose file is `table` or is replaced by it."""
     if table is None or len(lines) == 1:
         return decoding[0]
-    place = lines.index(choose_table(ini, table))
-    if place not in decoding:
-        raise ini.error(f"[mapping] does not use {lines[place].name}, which {table} is", lines[place].line)
-    return place
+    index = lines.index(choose_table(ini, table))
+    if index not in decoding:
+        raise ini.error(f"[mapping] does not use {lines[index].name}, which {table} is", lines[index].line)
+    return index
 
 
 def _part(progress: ReadingProgress | None, label: str) -> Callable[[int, int], None] | None:
@@ -339,8 +340,8 @@ class LoadedModel:
         sentences: the sentences of each text by its name, in the ids of `source_symbols`.
         source_symbols, target_symbols: words.
         entries: the table entries that the texts can use.
-        language_model: one of the target language.
-        threads: for translating.
+        language_model: the language models of the target language.
+        threads: number of threads for translating.
         runner: runs the translation of sentences; threads if None.
     """
 
@@ -362,7 +363,7 @@ class LoadedModel:
         Args:
             model: names the files, weights and limits.
             texts: texts by their names, each with one tokenised sentence per line.
-            threads: for reading and for translating.
+            threads: number of threads for reading and for translating.
             progress: called as reading proceeds.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Features and sections of a moses.ini as settings of the decoder, and checks for what it does not support."""
+"""Features and sections of a moses.ini as settings of the decoder, and checks for unsupported ones."""
 
 from __future__ import annotations
 
@@ -133,30 +133,30 @@ def lines_of(lines: Mapping[str, FeatureLine], feature: str) -> list[FeatureLine
 def used_tables(ini: MosesIni, tables: int) -> tuple[int, ...]:
     """Return the indexes of the phrase tables that an ini uses, in the order of its decoding paths.
 
-    Without `[mapping]` Moses uses the first table alone (StaticData::LoadDecodeGraphs).
+    Without `[mapping]`, Moses uses only the first table (StaticData::LoadDecodeGraphs).
 
     Raises:
         DataError: a line of `[mapping]` is not `PATH T TABLE`, names a missing table, or adds a step to a path; or
             `[decoding-graph-backoff]` makes a path a fallback of others.
     """
-    places: list[int] = []
+    indexes: list[int] = []
     for value, number in ini.values("mapping") or [("0 T 0", 1)]:
         words = WORD.findall(value)
-        path, step, place = ["0", *words][-3:] if len(words) in (2, 3) else ("", "", "")
-        if step != "T" or not (_COUNT.fullmatch(path) and _COUNT.fullmatch(place)):
+        path, step, index = ["0", *words][-3:] if len(words) in (2, 3) else ("", "", "")
+        if step != "T" or not (_COUNT.fullmatch(path) and _COUNT.fullmatch(index)):
             message = f"expected `PATH T TABLE`, found {value!r}; other steps are not supported"
             raise ini.error(f"[mapping]: {message}", number)
-        if int(place) >= tables:
-            raise ini.error(f"[mapping]: the ini has no phrase table {place}, it has {tables}", number)
-        if int(path) != len(places) or int(place) in places:
+        if int(index) >= tables:
+            raise ini.error(f"[mapping]: the ini has no phrase table {index}, it has {tables}", number)
+        if int(path) != len(indexes) or int(index) in indexes:
             message = "each path and each table once, in order; paths of several steps are not supported"
             raise ini.error(f"[mapping]: {value!r}: expected {message}", number)
-        places.append(int(place))
+        indexes.append(int(index))
     # The meaning of other numbers differs between versions of Moses.
-    for value, number in ini.values("decoding-graph-backoff")[: len(places)]:
+    for value, number in ini.values("decoding-graph-backoff")[: len(indexes)]:
         if value != "0":
             raise ini.error(f"[decoding-graph-backoff]: expected 0, found {value!r}: back-off is not supported", number)
-    return tuple(places)
+    return tuple(indexes)
 
 
 def number_of(ini: MosesIni, line: FeatureLine, key: str, default: int | None = None) -> int:
@@ -179,7 +179,7 @@ def path_of(ini: MosesIni, line: FeatureLine, *suffixes: str) -> str:
         if not os.path.exists(path) and os.path.exists(ini.resolve(named + suffix)):
             return ini.resolve(named + suffix)
     if not os.path.exists(path) and os.path.exists(f"{path}.gz"):
-        # Filtering a model for a text, as EMS does before it decodes, adds the ending; Moses itself does not.
+        # EMS adds the ending when it filters a model for a text before decoding; Moses itself does not.
         raise ini.error(
             f"{line.name}: {path} does not exist, but {path}.gz does; Moses reads a table by its whole name: "
             f"write path={named}.gz",
@@ -340,5 +340,5 @@ def tuneable_weights(ini: MosesIni, features: FeatureSet, lines: Mapping[str, Fe
             raise ini.error(f"{line.name}: {size} features but {len(flags)} tuneable-components", line.line)
         if None in flags:
             raise ini.error(f"{line.name}: tuneable-components={components}: expected true or false", line.line)
-        tuneable[part] = [flag(ini, line, "tuneable", True) and bool(one) for one in flags]
+        tuneable[part] = [flag(ini, line, "tuneable", True) and bool(component) for component in flags]
     return tuneable

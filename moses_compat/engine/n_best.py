@@ -176,7 +176,7 @@ def n_best_line(number: int, text: bytes, named: str, total: float, tail: str = 
         tail: further fields, each preceded by bars.
 
     Raises:
-        PhraseToolError: the translation holds bars.
+        PhraseToolError: the translation contains bars.
     """
     check_listed(number, text)
     fields = f" ||| {named} ||| {total:.6g}{tail}\n"
@@ -282,7 +282,7 @@ def read_n_best(path: str) -> NBestList:
             raise DataError(name, message, i + 1)
         tokens = split_words(fields[2])
         if b"_" in fields[2]:
-            tokens = sparse.taken_from(tokens, i)
+            tokens = sparse.extract_sparse(tokens, i)
         line_heads = [token if token.endswith(b"=") else b"" for token in tokens]
         if heads is None:
             heads, names = line_heads, _names(name, tokens, 1, sparse.columns)
@@ -311,14 +311,14 @@ class _SparseValues:
         self._places: list[tuple[int, int]] = []
         self._values: list[bytes] = []
 
-    def taken_from(self, tokens: list[bytes], line: int) -> list[bytes]:
+    def extract_sparse(self, tokens: list[bytes], line: int) -> list[bytes]:
         """Collect the sparse features from the tokens of a line, and return the other tokens.
 
         Raises:
             DataError: a feature occurs twice.
         """
         others: list[bytes] = []
-        seen = set()
+        names = set()
         i = 0
         while i < len(tokens):
             token = tokens[i]
@@ -327,10 +327,10 @@ class _SparseValues:
                 others.append(token)
                 i += 1
                 continue
-            if token in seen:
+            if token in names:
                 shown = token[:-1].decode("utf-8", "replace")
                 raise DataError(self._file, f"the feature {shown} occurs twice; {_EXPECTED}", line + 1)
-            seen.add(token)
+            names.add(token)
             self._places.append((line, self.columns.setdefault(token[:-1], len(self.columns))))
             self._values.append(tokens[i + 1])
             i += 2
@@ -340,7 +340,7 @@ class _SparseValues:
         """Return all values, float64, shape (N, S); 0 where a line omits a feature.
 
         Raises:
-            DataError: a value is not a finite number, or the values are too many.
+            DataError: a value is not a finite number, or there are too many values.
         """
         if lines * len(self.columns) > _MOST_SPARSE:
             message = f"{len(self.columns):,} sparse features of {lines:,} lines are too many to tune one by one"
@@ -389,11 +389,11 @@ def _numbers(file: str, tokens: list[bytes], width: int, kind: str, rows: Int64A
         numbers = np.array(tokens, np.bytes_).astype(np.float64) if tokens else np.zeros(0)
         if np.isfinite(numbers).all():
             return numbers
-        place = int(np.argmin(np.isfinite(numbers)))
+        index = int(np.argmin(np.isfinite(numbers)))
     except ValueError:
-        place = next(i for i, token in enumerate(tokens) if not is_number(token))
-    row = place // width if rows is None else int(rows[place])
-    token = tokens[place].strip(b" \t\r\n").decode("utf-8", "replace")
+        index = next(i for i, token in enumerate(tokens) if not is_number(token))
+    row = index // width if rows is None else int(rows[index])
+    token = tokens[index].strip(b" \t\r\n").decode("utf-8", "replace")
     raise DataError(file, f"the {kind} {token!r} is not a finite number", row + 1)
 
 

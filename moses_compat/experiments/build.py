@@ -14,7 +14,7 @@ from phrasetool.phrase_encoder.encoder import encoder_kind
 from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, SIMILARITIES, USES
 from phrasetool.pruning.methods import Method
 
-# Returns the path of a file of the build folder.
+# Function that returns the path of a file in the build folder.
 Place = Callable[[str], str]
 # The commands that make a file; empty for a file that exists before the experiment.
 Makers = tuple[BuildCommand, ...]
@@ -30,10 +30,10 @@ class BuildPlan:
         pairs: file of the phrase pairs, empty if nothing needs them.
         models: folders of models of phrase pairs, by dimension.
         scores: files of saved similarities, by dimension.
-        dimension: dimension of the model that prunes; 0 for other models than those of phrase pairs.
-        probable: whether that model's similarities are probabilities, as those of a translator or a classifier.
+        dimension: dimension of the model that is used for pruning; 0 if it is not a model of phrase pairs.
+        probable: whether that model's similarities are probabilities, like those of a translator or a classifier.
         forced_pairs: file of the pairs of leave-one-out forced decoding, if their counts are needed.
-        similarity_options: options that name the source of the similarities that prune.
+        similarity_options: options that name the source of the similarities that are used for pruning.
         unsupervised: folder of the model that was only pre-trained, if the configuration has neighbours and the
             encoder can be trained without translations.
         phases: commands to run, phase by phase.  The chains of a phase can run in parallel.
@@ -57,12 +57,12 @@ def plan_build(config: ExperimentConfig, dev: TextPair, place: Place) -> BuildPl
     """Plan the commands that make a decoder, training pairs, models of phrases, and counts in forced decoding.
 
     Forced decoding that makes training pairs runs alone, because training waits for it; forced decoding that only
-    counts runs in parallel with training.
+    counts uses runs in parallel with training.
 
     Args:
         config: the experiment.
         dev: the development set to tune on.
-        place: returns the path of a file of the build folder.
+        place: returns the path of a file in the build folder.
     """
     extracted: Makers = ()
     tuned: Makers = ()
@@ -82,7 +82,7 @@ def plan_build(config: ExperimentConfig, dev: TextPair, place: Place) -> BuildPl
 
 
 def _plan_decoder(config: ExperimentConfig, dev: TextPair, place: Place, plan: BuildPlan) -> tuple[Makers, Makers]:
-    """Plan the way from a bitext to a tuned model; return the commands that make the table and the ini."""
+    """Plan the commands from a bitext to a tuned model; return those that make the table and the ini."""
     assert config.bitext is not None
     seed, sides = str(config.seed), (config.bitext.source, config.bitext.target)
     lm = BuildCommand(
@@ -153,7 +153,7 @@ def force_options(config: ExperimentConfig) -> tuple[str, ...]:
 def _plan_encoders(
     config: ExperimentConfig, place: Place, plan: BuildPlan, extracted: Makers, tuned: Makers
 ) -> list[Chain]:
-    """Plan the way from a tuned model to pairs, models of phrases, and similarities; return a chain for each model."""
+    """Plan the commands from a tuned model to pairs, phrase models and similarities; return a chain for each model."""
     own, pretrained = config.model.folder, config.model.exists
     plan.dimension = (dimension_of_model(own) if own else 0) if pretrained else config.model.dimension
     plan.probable = gives_probabilities(own) if own else False
@@ -234,7 +234,7 @@ def _force_decode(
     )  # fmt: skip
 
 
-# Settings of a model whose option of `train` has another name.
+# Setting of a model -> name of its option of `train`, where they differ.
 _FLAGS = {"smoothing": "label_smoothing", "layers": "attention_layers"}
 
 

@@ -1,7 +1,7 @@
-"""Finished work of an experiment: runs, and commands of phrasetool, each run once in a process of its own.
+"""Finished work of an experiment: runs, and commands of phrasetool, each executed once, in a separate process.
 
 A command is done when its outputs exist and were made by the same command from the same files.  `commands.json` records
-this, so an experiment that was killed continues.
+this, so that an experiment that was killed can be resumed.
 
 Reasons for processes: a command aligns, trains or decodes with its own threads and memory, which it releases when it
 ends; two parallel commands share no interpreter lock; a command that hangs can be terminated without leaving
@@ -67,7 +67,7 @@ def decoder_identity(model: MosesModel, texts: Mapping[str, bytes]) -> str:
         *(file_digest(path) for path in model.paths),
         repr((features.sizes, features.reordering, features.unknown_weight)),
         repr(model.search),
-        # Left out for a single table, so that runs are reused that were kept before several tables were supported.
+        # Left out for a single table, so that runs from before the support of several tables are reused.
         *([repr((model.decoding, model.place))] if len(features.tables) > 1 else []),
         *(part for name, text in texts.items() for part in (name, text)),
     )
@@ -101,7 +101,7 @@ class RunStore:
             raise PhraseToolError(f"{folder}: cannot make the folder: {reason(error)}") from error
 
     def unfinished(self, key: str) -> str:
-        """Return the path next to which a run keeps its finished work, see `FinishedWork`."""
+        """Return the path next to which a run stores its finished work, see `FinishedWork`."""
         return os.path.join(self.folder, key)
 
     def _path(self, key: str) -> str:
@@ -125,12 +125,12 @@ class BuildCommand:
     Attributes:
         name: unique name of the command.
         arguments: arguments of `phrasetool`.
-        outputs: files that the command writes, names below the build folder.
+        outputs: files that the command writes, relative to the build folder.
         after: commands whose outputs it reads.
         threads: whether it has the option `--threads`.
-        cluster: whether a cluster can do its work.
+        cluster: whether its work can run on a cluster.
         resumes: the model folder from which it can resume after an interruption.
-        keeps: the output next to which it keeps its finished work, from which it can resume.
+        keeps: the output next to which it stores its finished work, from which it can resume.
         anchored: whether its outputs contain absolute paths.
     """
 
@@ -157,7 +157,7 @@ class BuildCommand:
             yield from before.lineage
 
 
-# Commands in order, each of which may read what the one before it made.
+# Commands in order, each of which may read the outputs of the one before it.
 Chain = Sequence[BuildCommand]
 # Chains that can run in parallel, phase by phase.
 Phases = Sequence[Sequence[Chain]]
@@ -168,8 +168,8 @@ def commands_of(phases: Phases) -> list[BuildCommand]:
     return [command for phase in phases for chain in phase for command in chain]
 
 
-# Command -> current name of an option -> its names when identities of commands were first computed, one for each value,
-# so that files are reused that were made before options were renamed.
+# Command -> current name of an option -> its former names, one for each value.  Identities are computed with the former
+# names, so that files from before an option was renamed are reused.
 _FORMER_NAMES: dict[str, dict[str, tuple[str, ...]]] = {
     "train": {
         "--architecture": ("--encoder",), "--epochs": ("--iterations",),
@@ -184,7 +184,7 @@ _FORMER_NAMES: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 def former_arguments(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments of a command with the names of options that identities are computed with."""
+    """Return the arguments of a command with the former names of options, with which identities are computed."""
     names = _FORMER_NAMES.get(arguments[0], {})
     former: list[str] = []
     further: list[str] = []
@@ -194,7 +194,7 @@ def former_arguments(arguments: Sequence[str]) -> list[str]:
             former.append(first)
             continue
         former.append(argument)
-        # Each further value had an option of its own.
+        # Each further value used to have its own option.
         if further and len(former) > 1 and former[-2].startswith("--"):
             former.append(further.pop(0))
     return former
@@ -215,25 +215,25 @@ class BuildStore:
         self._digests: dict[str, str] = {}
 
     def path(self, name: str) -> str:
-        """Return the path of a file of the folder."""
+        """Return the path of a file in the folder."""
         return os.path.join(self.folder, name)
 
     def identity(self, command: BuildCommand, checked: bool = False) -> str:
-        """Return a digest of a command, of the files that it reads and no command makes, and of the commands before it.
+        """Return a digest of a command, of its input files that no command makes, and of the commands before it.
 
         Args:
             command: the command.
             checked: leave out the option `FORCE`.
         """
-        made = {self.path(name) for one in command.lineage for name in one.outputs}
-        made |= {os.path.dirname(path) for path in made}
+        outputs = {self.path(name) for earlier in command.lineage for name in earlier.outputs}
+        outputs |= {os.path.dirname(path) for path in outputs}
         parts = [
-            self._portable(argument, made)
+            self._portable(argument, outputs)
             for argument in former_arguments(command.arguments)
             if not (checked and argument == FORCE)
         ]
-        place = os.path.abspath(self.folder) if command.anchored else ""
-        return digest_of(place, *parts, *(self.identity(before, checked) for before in command.after))
+        folder = os.path.abspath(self.folder) if command.anchored else ""
+        return digest_of(folder, *parts, *(self.identity(before, checked) for before in command.after))
 
     def _portable(self, argument: str, made: set[str]) -> str:
         """Replace a path in an argument by the contents of the file, or if a command makes it, by its relative path."""
@@ -263,7 +263,7 @@ class BuildStore:
         return (checkpointed or command.keeps is not None) and self._is_last(command)
 
     def _is_last(self, command: BuildCommand) -> bool:
-        """Whether the last command of this name was the same; a run without `FORCE` counts for one with it, too."""
+        """Whether the last command of this name was the same; a run without `FORCE` also counts as one with it."""
         last = self._record.get(command.name, {}).get("identity")
         return last is not None and last in (self.identity(command), self.identity(command, checked=True))
 
@@ -282,13 +282,13 @@ class BuildStore:
 
 
 class Outlook:
-    """Default listener of a `CommandRunner`; says nothing."""
+    """Default listener of a `CommandRunner`, which ignores all events."""
 
     def begin(self, name: str) -> None:
         """Receive the name of a command that begins."""
 
     def end(self, name: str, seconds: float) -> str:
-        """Receive a command that has ended, and its seconds on one core; return what is shown next to its time."""
+        """Receive the name and the seconds on one core of a finished command; return text to show after its time."""
         return ""
 
 
@@ -301,7 +301,7 @@ class CommandRunner:
         program: the command line of `phrasetool`, without arguments.
         threads: total number of threads of the commands that run at the same time.
         say: receives each command line and the messages of the commands.
-        engine: options for commands whose work a cluster can do.
+        engine: options for commands whose work can run on a cluster.
         outlook: receives each command that begins or ends.
     """
 
@@ -313,7 +313,7 @@ class CommandRunner:
     outlook: Outlook = field(default_factory=Outlook)
 
     def make(self, chains: Iterable[Chain]) -> None:
-        """Run the commands of chains that are not done, two chains at a time.
+        """Run those commands of chains that are not done, two chains at a time.
 
         The commands of the last remaining chain get all threads; otherwise each command gets its share of them.
 
@@ -346,7 +346,7 @@ class CommandRunner:
         if self.store.can_resume(command):
             arguments.append("--resume")
         elif command.resumes is not None:
-            # The existing folder was made by another command.
+            # A different command made the existing folder.
             arguments.append("--overwrite")
         elif command.keeps is not None:
             forget_finished(command.keeps)
@@ -367,7 +367,7 @@ class CommandRunner:
         self.say(f"{command.name}: done in {seconds:.0f} s{self.outlook.end(command.name, seconds * used)}")
 
     def _relay(self, command: BuildCommand, process: subprocess.Popen[bytes], processes: _Processes) -> str:
-        """Pass on the messages of a command, with its name; return the last one."""
+        """Forward the messages of a command, with its name; return the last one."""
         last = ""
         assert process.stderr is not None
         with process.stderr:
@@ -380,7 +380,7 @@ class CommandRunner:
 
 
 class _Processes:
-    """Processes that are terminated together; afterwards, no process is started."""
+    """Processes that are terminated together, after which no process is started."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -399,7 +399,7 @@ class _Processes:
         with self._lock:
             self.ended = True
             for process in self._started:
-                # This has no effect on processes that have ended already.
+                # This has no effect on processes that have already ended.
                 process.terminate()
 
 

@@ -1,8 +1,8 @@
 """Tables 1 and 2 of an experiment: phrase tables pruned by many methods, and tables with more columns, tuned again.
 
-Only results are written: a pruned table is a mask over the entries in memory, and entries get columns as the decoder
-would read them from an annotated table.  The file name of a finished run is a digest of everything that its
-translations depend on (entries, tables, weights, texts, search), so each run is done once.
+Only results are written: a pruned table is a mask over the entries in memory, and appended columns have the values that
+the decoder would read from an annotated table.  The file name of a finished run is a digest of everything that its
+translations depend on (entries, tables, weights, texts, search), so each run is executed once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from moses_compat.experiments.settings import (
     PruningSystem,
     labels_of,
 )
-from moses_compat.experiments.workbench import Workbench, development_check
+from moses_compat.experiments.workbench import ExperimentRunner, development_check
 from moses_compat.files.finished_work import FinishedWork
 from moses_compat.files.streams import Input
 from moses_compat.lines.insert_scores import LEAST_LOG, scale_similarities
@@ -62,7 +62,7 @@ _LARGEST_SIGNIFICANCE = np.float32(20.0)
 N_BEST = 100
 
 
-def pruned_table_frames(bench: Workbench, grid: PruningGrid) -> dict[str, pd.DataFrame]:
+def pruned_table_frames(bench: ExperimentRunner, grid: PruningGrid) -> dict[str, pd.DataFrame]:
     """Return `pruning` (Table 1), `contests`, and for tables of about a tenth `histogram` and `surprises`.
 
     Args:
@@ -97,7 +97,7 @@ def pruned_table_frames(bench: Workbench, grid: PruningGrid) -> dict[str, pd.Dat
     return {"pruning": table, "contests": contests, **_detail_frames(bench, planned)}
 
 
-def _check_bleu(bench: Workbench, translations: Sequence[str]) -> None:
+def _check_bleu(bench: ExperimentRunner, translations: Sequence[str]) -> None:
     """Reject a development set that the full table cannot translate, before other tables translate it."""
     symbols = Symbols()
     hypotheses = symbols.read_lines("".join(f"{line}\n" for line in translations).encode())
@@ -106,8 +106,8 @@ def _check_bleu(bench: Workbench, translations: Sequence[str]) -> None:
     development_check(bench.session, bench.model).bleu(measure, [references])
 
 
-def prune_command(bench: Workbench, system: PruningSystem) -> str:
-    """Return the command line that writes a table; an empty one for the full table."""
+def prune_command(bench: ExperimentRunner, system: PruningSystem) -> str:
+    """Return the command line that writes a table; an empty text for the full table."""
     if system.rule == FULL:
         return ""
     method, plan = system.parsed(), bench.plan
@@ -126,7 +126,7 @@ def prune_command(bench: Workbench, system: PruningSystem) -> str:
     return shlex.join(["phrasetool", "prune", *map(shown_path, [bench.model.table, *options]), "-o", "pruned.gz"])
 
 
-def _detail_frames(bench: Workbench, planned: Sequence[PlannedRun]) -> dict[str, pd.DataFrame]:
+def _detail_frames(bench: ExperimentRunner, planned: Sequence[PlannedRun]) -> dict[str, pd.DataFrame]:
     """Return frames about the entries of one table per method, with about a tenth of the entries."""
     measures = bench.measures
     chosen: dict[str, PlannedRun] = {}
@@ -150,7 +150,7 @@ def _detail_frames(bench: Workbench, planned: Sequence[PlannedRun]) -> dict[str,
 
 
 class TableDecisions:
-    """Decides which entries systems keep: the same entries that `phrasetool prune` would write.
+    """Selection of the entries that systems keep: the same entries that `phrasetool prune` would write.
 
     Args:
         measures: measures of the N entries of the table.
@@ -244,7 +244,7 @@ def plan_runs(
 def decode_run(
     load: Callable[[], LoadedModel], planned: PlannedRun, store: RunStore, tick: Callable[[], None] = lambda: None
 ) -> dict[str, Any]:
-    """Translate all texts with a table and store the result, or read a result that was stored before.
+    """Translate all texts with a table and store the result, or read a stored result.
 
     Args:
         load: returns the loaded model; called only if there is something to translate.
@@ -264,7 +264,7 @@ def decode_run(
         "seconds": round(time.monotonic() - began, 3), "translations": translations,
     }  # fmt: skip
     store.write(planned.key, record)
-    # The same object that later calls read from the store.
+    # Read back, so that later calls return an equal record.
     return store.read(planned.key) or record
 
 
@@ -287,7 +287,7 @@ def read_entries(path: str, rows: Int64Array) -> Sequence[tuple[bytes, bytes]]:
     return phrases
 
 
-def tuned_table_frame(bench: Workbench, settings: AnnotationSettings) -> pd.DataFrame:
+def tuned_table_frame(bench: ExperimentRunner, settings: AnnotationSettings) -> pd.DataFrame:
     """Return the frame `annotation` (Table 2).
 
     Args:
@@ -300,7 +300,7 @@ def tuned_table_frame(bench: Workbench, settings: AnnotationSettings) -> pd.Data
     session, store, measures = bench.session, bench.store, bench.measures
     model = with_default_weights(bench.model) if settings.start == "default" else bench.model
     plan = TuningPlan(DEV, session.texts.targets[DEV], settings.iterations)
-    one = settings.iterations * session.texts.sources[DEV].count(b"\n") + session.texts.sentences
+    sentences_per_run = settings.iterations * session.texts.sources[DEV].count(b"\n") + session.texts.sentences
     jobs = []
     for table in tables_to_tune(bench, settings):
         columns = [part for part in table.columns.split("+") if part]
@@ -312,7 +312,7 @@ def tuned_table_frame(bench: Workbench, settings: AnnotationSettings) -> pd.Data
     missing = sum(store.read(key) is None for *_, keys in jobs for key in keys.values())
     session.watch.say(f"{len(jobs) * len(settings.tuning_seeds)} tunings, {missing} to do")
     runs, took = [], 0.0
-    with session.watch.items("tune", missing * one, "sentence") as tick:
+    with session.watch.items("tune", missing * sentences_per_run, "sentence") as tick:
         for table, values, keys in jobs:
             # A default argument, because the function is called later and `values` changes in the loop.
             load_annotated = functools.cache(lambda values=values: annotated(bench.load(), model, values))
@@ -333,7 +333,7 @@ class TunedTable:
 
     Attributes:
         label: its name.
-        keep: the entries it has, bool, shape (N,); all if None.
+        keep: which entries it has, bool, shape (N,); all if None.
         columns: names of the appended columns, joined by `+`; empty for none.
         dimension: dimension of the model whose similarities are appended; 0 for none.
     """
@@ -344,13 +344,13 @@ class TunedTable:
     dimension: int = 0
 
 
-def tables_to_tune(bench: Workbench, settings: AnnotationSettings) -> Iterator[TunedTable]:
+def tables_to_tune(bench: ExperimentRunner, settings: AnnotationSettings) -> Iterator[TunedTable]:
     """Yield the tables of each size, without and with columns; the largest without columns is first, the baseline."""
     several = len(settings.columns) > 1
-    for place, size in enumerate(settings.sizes):
+    for index, size in enumerate(settings.sizes):
         keep = _pruned(bench, settings.method, size) if size < 1 else None
         share = f"{settings.method} {100 * size:g} %" if size < 1 else ""
-        yield TunedTable(share if place else f"baseline{f', {share}' if share else ''}", keep)
+        yield TunedTable(share if index else f"baseline{f', {share}' if share else ''}", keep)
         for columns in settings.columns:
             models = [dimension or bench.plan.dimension for dimension in settings.dimensions]
             for dimension in models if "semantic" in columns.split("+") else (0,):
@@ -359,7 +359,7 @@ def tables_to_tune(bench: Workbench, settings: AnnotationSettings) -> Iterator[T
                 yield TunedTable(f"{label}, {share}" if share else label, keep, columns, dimension)
 
 
-def _pruned(bench: Workbench, method: str, size: float) -> Mask:
+def _pruned(bench: ExperimentRunner, method: str, size: float) -> Mask:
     """Return the entries of a pruned table, bool, shape (N,)."""
     config = bench.session.config
     grid = config.prune or PruningGrid()
@@ -372,7 +372,7 @@ def _pruned(bench: Workbench, method: str, size: float) -> Mask:
 
 
 def _with_scores(measures: Measures, path: str) -> Measures:
-    """Return the measures with saved similarities in place of their own."""
+    """Return the measures with their similarities replaced by saved ones."""
     saved = SavedScores(path)
     _, scores = saved.take(len(measures))
     saved.finish("the table", len(measures))
@@ -427,7 +427,7 @@ def _logarithms(probabilities: FloatArray, scored: Mask) -> FloatArray:
 
 
 def _six_digits(probabilities: FloatArray, least: float) -> npt.NDArray[np.float64]:
-    """Return numbers, at least `least`, as they are after writing them with six digits and reading them."""
+    """Return numbers, at least `least`, rounded to six significant digits, as they are after writing and reading."""
     values = np.maximum(probabilities.astype(np.float64), least)
     scale = 10.0 ** (5 - np.floor(np.log10(values)))
     rounded: npt.NDArray[np.float64] = np.round(values * scale) / scale
@@ -442,16 +442,16 @@ def annotated(loaded: LoadedModel, model: MosesModel, values: FloatArray) -> Loa
         model: the model of the ini, possibly with other weights.
         values: float32, shape (N, C), logarithms.
     """
-    entries, features, place = loaded.entries, model.features, model.place
+    entries, features, table_index = loaded.entries, model.features, model.place
     added = values.shape[1]
-    sizes = [size + added * (i == place) for i, size in enumerate(features.tables)]
-    column = features.table_columns(place).stop
+    sizes = [size + added * (i == table_index) for i, size in enumerate(features.tables)]
+    column = features.table_columns(table_index).stop
     at = np.full(added, features.table_part.start + column)
     extended = replace(
         model, features=replace(features, tables=tuple(sizes)), weights=np.insert(model.weights, at, 0.0),
         tuneable=np.insert(model.tuneable, at, True),
     )  # fmt: skip
-    own = entries.tables == place
+    own = entries.tables == table_index
     new = np.where(own[:, None], values[np.where(own, entries.numbers, 0)], np.float32(0))
     scores = np.hstack([entries.scores[:, :column], new, entries.scores[:, column:]], dtype=np.float32)
     return replace(loaded, model=extended, entries=replace(entries, scores=scores))
@@ -468,7 +468,7 @@ class TuningPlan:
 
     Attributes:
         dev: name of the development set among the texts of the loaded model.
-        references: its translation, bytes of a text.
+        references: its reference translation, as the bytes of a text.
         iterations: maximum number of decoder runs.
     """
 
@@ -500,7 +500,7 @@ def tuned_run(
 ) -> dict[str, Any]:
     """Tune by batch MIRA, translate all texts with the tuned weights, and store both, or read a stored result.
 
-    Finished parts are kept, so that a killed run continues, with the same result.
+    Finished parts are stored, so that a killed run can be resumed, with the same result.
 
     Args:
         load: returns the loaded model, such as one of `annotated`; called only if the run is not finished yet.
@@ -524,7 +524,7 @@ def tuned_run(
     with FinishedWork(store.unfinished(key), model.paths[0], {"run": key}) as finished:
 
         def decode(weights: Weights) -> NBest:
-            # A run is reported when it is scored, before the next one.
+            # A run is reported when it has been scored, before the next one begins.
             return decoder(weights, finished.runner(f"run-{len(runs)}", weights, by=loaded.runner))
 
         result = tune(

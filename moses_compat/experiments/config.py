@@ -39,7 +39,7 @@ _KNOWN = (
     "name", "output", "seed", "samples", "data", "moses", "build", "model", "prune", "annotate", "ladder", "neighbours",
     "search",
 )  # fmt: skip
-# Of cube pruning, if the configuration names none.
+# Default pop limit of cube pruning.
 _POP_LIMIT = 400
 
 
@@ -182,7 +182,9 @@ def _check_method(top: ConfigTable, key: str, method: str, combine: tuple[str, .
     except ValueError as error:
         raise top.error(key, f"{error}") from error
     if needs & {PARALLEL, SYNTAX}:
-        raise top.error(key, f"has the method {method}; an experiment has no classifier and no encoder of syntax")
+        raise top.error(
+            key, f"the method {method} is not supported in experiments, which have no classifier or syntactic encoder"
+        )
 
 
 def _check_method_of_sizes(top: ConfigTable, key: str, method: str) -> None:
@@ -194,10 +196,10 @@ def _check_method_of_sizes(top: ConfigTable, key: str, method: str) -> None:
 
 def _check_thresholds(top: ConfigTable, method: str, grid: PruningGrid) -> None:
     values = grid.thresholds.get(method, ())
-    for way in combinations_of(method, grid.combine):
+    for combination in combinations_of(method, grid.combine):
         for threshold in (None, *map(Threshold.of, values)):
             try:
-                parse_method(method, way or None).check_threshold(threshold)
+                parse_method(method, combination or None).check_threshold(threshold)
             except ValueError as error:
                 key = "prune.methods" if threshold is None else f"prune.thresholds.{method}"
                 raise top.error(key, f"{error}") from error

@@ -1,6 +1,6 @@
 """Reading of settings from the tables of a TOML file; all errors name the file and the key.
 
-Settings are dataclasses whose fields define how they are read: the keys of a table are the names of these fields.
+Settings are dataclasses.  Each field defines how it is read from the key of the same name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def setting(read: Callable[..., Any], default: Any = MISSING, **limits: Any) -> 
 
     Args:
         read: the method of `ConfigTable` that reads it, or a function of a table and a key.
-        default: the value of a missing key, or a type that makes this value; without a default, the key is required.
+        default: the value of a missing key, or a type whose instance is this value; without it, the key is required.
         limits: further arguments of `read`.
     """
     more: dict[str, Any] = {"default_factory" if isinstance(default, type) else "default": default}
@@ -39,7 +39,7 @@ class ConfigTable:
     Args:
         path: the file, for messages; paths in the table are relative to it.
         name: name of the table, empty for the top level.
-        values: its values by key.
+        values: values of the table by key.
         known: keys that are allowed; None for any.
 
     Raises:
@@ -103,7 +103,7 @@ class ConfigTable:
         return value
 
     def choice(self, key: str, choices: Sequence[str]) -> str:
-        """Return one of the given texts; the error for another one names the most similar choice."""
+        """Return one of the choices; the error for any other text names the most similar choice."""
         value = self.text(key)
         if value not in choices:
             similar = difflib.get_close_matches(value, choices, 1, 0.4)

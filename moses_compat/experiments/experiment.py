@@ -1,4 +1,4 @@
-"""An experiment from its configuration to its report: make missing files, measure, translate, score, write."""
+"""Run of an experiment from its configuration to its report: make missing files, measure, translate, score, write."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from phrasetool.watch import SILENT, Watch
 
 
 def phrase_frames(session: Session, plan: BuildPlan) -> dict[str, pd.DataFrame]:
-    """Return the frames `map` and, if configured, `neighbours`; none without a model of the dimension that prunes."""
+    """Return the frames `map` and, if configured, `neighbours`; none without a phrase model of the plan's dimension."""
     folder = plan.models.get(plan.dimension)
     if folder is None:
         return {}
@@ -94,7 +94,7 @@ def write_outputs(session: Session, frames: Mapping[str, pd.DataFrame], processo
 
 
 def records_of(frames: Mapping[str, pd.DataFrame]) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of frames, as JSON values; a missing number is None."""
+    """Return the rows of frames as JSON values; missing numbers become None."""
     return {
         name: json.loads(frame.to_json(orient="records", double_precision=15, force_ascii=False))
         for name, frame in frames.items()
@@ -108,7 +108,7 @@ def _parquet(frame: pd.DataFrame) -> bytes:
 
 
 def _facts(session: Session, processors: int) -> dict[str, Any]:
-    """Return the configuration, machine, versions, commands and times of an experiment, as for the report."""
+    """Return the facts for the report: configuration, machine, versions, commands and times of an experiment."""
     with open(session.config.path, encoding="utf-8") as file:
         text = file.read()
     return {
@@ -149,7 +149,7 @@ def run_experiment(
     watch: Watch = SILENT,
     cluster: Cluster | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """Do the work that is not done yet, and write all results to the folder of the configuration.
+    """Run the unfinished parts of an experiment, and write all results to the folder of the configuration.
 
     Args:
         config: see `read_experiment_config`.
@@ -157,7 +157,7 @@ def run_experiment(
         threads: total number of threads.
         processors: number of processors of this machine, for the report only.
         watch: receives messages and progress.
-        cluster: translates, and does the work of those commands that a cluster can do.
+        cluster: cluster that translates, and runs the work of commands that support it.
 
     Returns:
         The frames of the configured sections by their names: `pruning`, `contests`, `histogram`, `surprises`,
@@ -203,12 +203,12 @@ def run_experiment(
 
 
 def _check_model(named: FinishedModel) -> None:
-    """Raise the errors that the decoder would raise, before the work begins."""
+    """Raise the errors of the decoder before the work begins."""
     MosesModel.read(named.ini, named.table, named.reordering_table).check_files()
 
 
 def _check_similarities(config: ExperimentConfig, named: FinishedModel, watch: Watch) -> None:
-    """Raise an error for a model of phrases that is incompatible with the table, if both exist already."""
+    """Raise an error if a phrase model and the table both exist already and are incompatible."""
     folders = [folder for folder in (config.model.folder, config.model.second_folder) if folder]
     if folders and config.encodes:
         table = MosesModel.read(named.ini, named.table).table
@@ -220,7 +220,7 @@ def _check_similarities(config: ExperimentConfig, named: FinishedModel, watch: W
 
 
 def _check_dev_first(session: Session) -> None:
-    """Reject an implausible development set, if commands have to run before it would be translated."""
+    """Reject an implausible development set now if commands have to run before it is translated."""
     store = BuildStore(session.path("build"))
     plan = plan_build(session.config, session.config.dev, store.path)
     if not all(map(store.is_done, commands_of(plan.phases))):
@@ -249,7 +249,7 @@ def _build(session: Session, program: Sequence[str]) -> tuple[BuildPlan, Command
 
 
 def _dev_files(session: Session, store: BuildStore) -> TextPair:
-    """Return the files of the development set: those of the configuration, or files with some of their lines."""
+    """Return the files of the development set: those of the configuration, or new files with some of their lines."""
     config = session.config
     if config.sentences is None or config.moses:
         return config.dev

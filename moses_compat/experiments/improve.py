@@ -1,8 +1,8 @@
-"""Improvement of a Moses model with its bitext, step by step, to a better and smaller one, with BLEU after each step.
+"""Stepwise improvement of a Moses model with its bitext to a better and smaller one, with BLEU after each step.
 
-Every step is a command of phrasetool, run once in a process of its own (see `build_commands`), so an interrupted run
-continues.  New entries and columns come first, because counts of a pruned table are incomplete.  Each is tuned, because
-a column has no effect before.  Pruning comes last, and is tuned again.
+Every step is a command of phrasetool, run once in a separate process (see `build_commands`), so an interrupted run can
+be resumed.  New entries and columns come first, because counts of a pruned table are incomplete.  Weights are tuned
+after each of these steps, because a column has no effect before tuning, and again after pruning, the last step.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ from phrasetool.watch import SILENT, Watch
 # Steps that can be left out, in their order.
 STEPS = ("forced-decoding", "model", "augment", "columns", "tune", "prune", "rerank")
 N_BEST = 100
-# Margin of the default pruning: the smallest table whose loss of BLEU on the development set is shown to be smaller.
+# Margin of the default pruning, which chooses the smallest table whose loss of BLEU on the development set is shown to
+# be below it.
 MARGIN = 0.3
 # Development sets with fewer sentences are too small to tune on.
 FEW_SENTENCES = 500
@@ -74,7 +75,8 @@ class ImproveRequest:
         force: whether failed sanity checks are ignored.
 
     Raises:
-        ValueError: an unknown step, or one that is left out although another one needs it.
+        ValueError: a step is unknown; a step or an option needs a step that is left out; no step changes the
+            translations; or a test set is the development set.
     """
 
     ini: str
@@ -105,12 +107,12 @@ class ImproveRequest:
             raise ValueError("all steps that change the translations are left out")
 
     def does(self, step: str) -> bool:
-        """Whether a step is done."""
+        """Whether the run includes a step."""
         return step not in self.without
 
 
 def _same_files(first: TextPair, second: TextPair) -> bool:
-    """Whether both sides are the same texts, under whatever names."""
+    """Whether the files of two pairs have the same content, whatever their names."""
     sides = ((first.source, second.source), (first.target, second.target))
     return all(os.path.isfile(a) and os.path.isfile(b) and filecmp.cmp(a, b, shallow=False) for a, b in sides)
 
@@ -196,7 +198,7 @@ class _Plan:
         self._build()
 
     def seconds(self, system: System) -> float:
-        """Return the seconds of the commands of a step, as far as they are known."""
+        """Return the recorded seconds of the commands of a step."""
         return sum(self._store.seconds(self._makers[system.name]).values())
 
     @property
@@ -217,7 +219,7 @@ class _Plan:
         request = self._request
         changes = {"augment": self._augment, "columns": self._annotate, "prune": self._prune}
         changes = {step: make for step, make in changes.items() if request.does(step)}
-        # Only the last lists are reranked.
+        # Only the n-best list of the last system is reranked.
         self._system(_GIVEN, 0, listed=not changes and not request.does("tune"))
         # The time of preparations is added to the first step.
         first = len(self.main)
@@ -241,7 +243,7 @@ class _Plan:
         keeps: str | None = None, anchored: bool = False, threads: bool = True, chain: list[BuildCommand] | None = None,
         after: Sequence[BuildCommand] = (),
     ) -> BuildCommand:  # fmt: skip
-        """Append a command to a chain; it reads what the commands before it made."""
+        """Append a command to a chain; it can read the outputs of the commands before it."""
         chain = self.main if chain is None else chain
         before = tuple(chain[-1:]) + tuple(after)
         command = BuildCommand(
@@ -252,7 +254,7 @@ class _Plan:
         return command
 
     def _system(self, name: str, first: int, listed: bool) -> None:
-        """Translate the evaluation text, and list translations to rerank if it is the last system.
+        """Translate the evaluation text, and write an n-best list to rerank if this is the last system.
 
         Args:
             name: name of the step.
@@ -409,7 +411,7 @@ class _Plan:
 
 
 def improve(request: ImproveRequest, program: Sequence[str], watch: Watch = SILENT) -> ImproveResult:
-    """Run the commands that are not done yet, and report BLEU after each step.
+    """Run the commands that have not finished yet, and return BLEU after each step.
 
     Args:
         request: the run.
@@ -491,16 +493,16 @@ _SECONDS_PER_SENTENCE = {
     "prune": 0.15,
 }  # fmt: skip
 _SECONDS_PER_ENTRY = {"augment": 1.1e-5, "annotate": 3e-6, "prune": 5e-6}
-# The pace of finished commands counts from so many expected seconds on.
+# The pace of finished commands is used if at least this many seconds were expected for them.
 _ENOUGH_SECONDS = 10.0
 
 
 class Forecast(Outlook):
-    """The time that commands still need, from the expected one and the time that the finished ones took.
+    """Forecast of the remaining time from expected times of commands and the pace of finished commands.
 
     Args:
         expected: name of a command -> its expected seconds on one core.
-        threads: of the run; two commands run at a time.
+        threads: number of threads of the run; two commands run at a time.
         clock: returns seconds.
     """
 
@@ -518,23 +520,23 @@ class Forecast(Outlook):
         left = {name: seconds * pace for name, seconds in self._expected.items() if name not in self._taken}
         for name, began in self._begun.items():
             if name in left:
-                # One that runs next to another one has a core.
+                # A command that runs in parallel with another one has one core.
                 left[name] = max(left[name] - (now - began), 0.0)
         return sum(left.values()) / min(self._threads, 2) / 60
 
     @property
     def _pace(self) -> float:
-        """Seconds that finished commands took, by those that were expected."""
+        """Ratio of actual to expected seconds of finished commands; 1 if too few seconds were expected."""
         expected = sum(self._expected.get(name, 0.0) for name in self._taken)
-        # A short command says little about the long ones.
+        # Short commands are a poor basis to predict the time of long ones.
         return sum(self._taken.values()) / expected if expected >= _ENOUGH_SECONDS else 1.0
 
     def begin(self, name: str) -> None:
-        """Remember when a command began."""
+        """Record the start of a command."""
         self._begun[name] = self._clock()
 
     def end(self, name: str, seconds: float) -> str:
-        """Return the time that is left after a command."""
+        """Record the end of a command; return text about the remaining time, empty after the last command."""
         self._taken[name] = seconds
         if len(self._taken) == len(self._expected):
             return ""
@@ -550,8 +552,8 @@ def _expected_seconds(
     Args:
         commands: the commands to run.
         request: the run.
-        model: the given model; its table's entries are counted.
-        texts: development and test set.
+        model: the given model; the entries of its table are counted.
+        texts: development set and test set.
     """
     if not commands:
         return {}
@@ -593,7 +595,7 @@ def _result(request: ImproveRequest, plan: _Plan, store: BuildStore) -> ImproveR
 
 
 def _files(request: ImproveRequest, store: BuildStore) -> Iterator[tuple[str, str]]:
-    """Yield each file of the folder with its use."""
+    """Yield the path and the purpose of each file or folder of the output."""
     uses = {
         "moses.ini": "the model, for Moses and `phrasetool decode`",
         "phrase-table.gz": "its phrase table",
@@ -602,17 +604,17 @@ def _files(request: ImproveRequest, store: BuildStore) -> Iterator[tuple[str, st
         "rerank-weights.json": "its weights",
         "phrase-model": "the phrase model, for `prune`, `annotate` and `show`",
         "improve.json": "these figures",
-        "steps": "what the steps made; may be deleted",
+        "steps": "intermediate files; may be deleted",
     }
     if not request.does("prune"):
-        uses["steps"] = "the tables of moses.ini, and what the steps made"
+        uses["steps"] = "the tables of moses.ini, and intermediate files"
     for name, use in uses.items():
         if name == "improve.json" or os.path.exists(store.path(name)):
             yield os.path.join(request.output, name), use
 
 
 def _commands(request: ImproveRequest) -> list[str]:
-    """Return the commands that translate with the result."""
+    """Return the command lines that translate new text with the result."""
     ini = os.path.join(request.output, "moses.ini")
     if not request.does("rerank"):
         return [f"phrasetool decode --moses-ini {ini} new.source -o new.target"]

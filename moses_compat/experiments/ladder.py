@@ -44,7 +44,7 @@ class LadderTable:
     """A table of the ladder.
 
     Attributes:
-        name: its name, part of file names.
+        name: its name, which is part of file names.
         path: its file.
         ini: a moses.ini with the table, whose weights are not tuned for it.
         makers: the commands that make both files.
@@ -77,7 +77,7 @@ class Step:
 
 @dataclass
 class LadderPlan:
-    """The steps, from the original table upwards, and the commands that make them, phase by phase."""
+    """The steps, the original table first, and the commands that make them, phase by phase."""
 
     steps: list[Step] = field(default_factory=list)
     phases: list[list[Chain]] = field(default_factory=list)
@@ -93,7 +93,7 @@ def plan_ladder(
         settings: settings of the ladder.
         built: paths of the existing files.
         texts: files of `dev` and `TESTS`.
-        place: returns the path of a file of the build folder.
+        place: returns the path of a file in the build folder.
     """
     return _Planner(config, settings, built, texts, place).plan()
 
@@ -135,11 +135,11 @@ class _Planner:
         for label, size, table in pruned:
             tunings += [self._tuned(table, seed, bool(settings.rerank)) for seed in settings.tuning_seeds]
             if settings.rerank:
-                # The decoder's best translations are a step, too, because most systems do not rerank.
-                plainly = Step(
+                # The decoder's best translations are also a step, because most systems do not rerank.
+                unreranked = Step(
                     f"all but rerank, {100 * size:g} %", table, size, self._files(table, TESTS), unpruned[-1][0]
                 )
-                plan.steps.append(plainly)
+                plan.steps.append(unreranked)
             plan.steps.append(Step(label, table, size, self._files(table, _RERANKED if settings.rerank else TESTS)))
         plan.phases = [
             [plain.makers], [_beyond(table, plain) for _, table in unpruned],
@@ -237,7 +237,7 @@ class _Planner:
         return chain
 
     def _reranked(self, stem: str, lists: Makers) -> BuildCommand:
-        """Return the command that reranks the list of the test sets, with weights tuned on that of the dev set."""
+        """Return the command that reranks the list of the test sets, with weights tuned on the list of the dev set."""
         dev, listed = self._texts[DEV], {name: self._place(f"{stem}.{name}.nbest.gz") for name in self._texts}
         models = [part for folder in self._settings.rerank for part in ("-m", folder)]
         return BuildCommand(

@@ -63,15 +63,15 @@ def choose_phrases(pairs: PhrasePairs, target: bool, count: int = _CHOSEN_PHRASE
     """Return frequent phrases of several words with letters or digits, no two of which share a word."""
     side, vocabulary = (pairs.targets, pairs.target_vocabulary) if target else (pairs.sources, pairs.source_vocabulary)
     chosen: list[str] = []
-    seen: set[str] = set()
+    used_words: set[str] = set()
     for _, first, _ in _frequencies(pairs, target):
         if len(chosen) == count:
             break
         words = side[first]
         text = _text(vocabulary.phrase(words))
-        if len(words) > 1 and (words > 0).all() and _has_letters(text) and not seen & set(split_words(text)):
+        if len(words) > 1 and (words > 0).all() and _has_letters(text) and not used_words & set(split_words(text)):
             chosen.append(text)
-            seen.update(split_words(text))
+            used_words.update(split_words(text))
     return chosen
 
 
@@ -82,8 +82,8 @@ def neighbour_frame(
 
     Args:
         models: models by name, each with the phrases to search, in its own word ids.
-        phrases: phrases of either language; a phrase belongs to the language of which the first model knows more of its
-            words.  A model that knows none of the words has no row for a phrase.
+        phrases: phrases of either language; the language of a phrase is the one in which the first model knows more of
+            its words.  A model that knows none of the words has no row for a phrase.
         count: number of neighbours of each phrase.
     """
     rows: list[tuple[Any, ...]] = []
@@ -176,29 +176,29 @@ def map_frame(model: BilingualModel, pairs: PhrasePairs, count: int = _MAP_PHRAS
 
 def _plane(points: FloatArray, seed: int) -> npt.NDArray[np.float64]:
     """Project points of n dimensions to two; the result does not depend on the number of threads."""
-    # Only libraries that are loaded already can be limited, so both imports come first.
+    # Only libraries that are already loaded can be limited, so both imports come first.
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
         if len(points) < 10 or points.shape[1] < 2:
             return _principal(points)
-        places = TSNE(
+        positions = TSNE(
             init=_principal(points) * 1e-2, perplexity=min(20.0, (len(points) - 1) / 3), random_state=seed, n_jobs=1
         ).fit_transform(points)
-    return np.asarray(places, np.float64)
+    return np.asarray(positions, np.float64)
 
 
 def _principal(points: FloatArray) -> npt.NDArray[np.float64]:
     """Return the first two principal components, each with its largest value positive; a missing one is 0."""
     centred = points.astype(np.float64) - points.mean(0, dtype=np.float64)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    places = np.zeros((len(points), 2))
+    positions = np.zeros((len(points), 2))
     values = centred @ axes[:2].T
     if len(values):
         values *= np.where(values[np.abs(values).argmax(0), np.arange(values.shape[1])] < 0, -1, 1)
-    places[:, : values.shape[1]] = values
-    return places
+    positions[:, : values.shape[1]] = values
+    return positions
 
 
 def surprising_entries(
@@ -206,13 +206,13 @@ def surprising_entries(
 ) -> dict[tuple[str, str], Int64Array]:
     """Return the entries whose rank by a method differs most from the mean rank by the other methods.
 
-    Ranks are between 0 and 1.  Surprising removed entries are those that the other methods rank much higher in the
-    mean, surprising kept ones those that they rank much lower.
+    Ranks are between 0 and 1.  Surprising removed entries are those that the other methods rank much higher on
+    average, surprising kept ones those that they rank much lower.
 
     Args:
         scores: scores by method, float32, shape (N,); with a single method, the result is empty.
         kept: by method, the entries that are kept, bool, shape (N,).
-        groups: the source of each entry, int64, shape (N,); each source occurs at most once in a list.
+        groups: number of the source of each entry, int64, shape (N,); each source occurs at most once in a list.
         count: maximum number of entries of a list.
 
     Returns:

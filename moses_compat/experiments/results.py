@@ -100,7 +100,7 @@ class Scoreboard:
         return by_text
 
     def sampled(self, statistics: Mapping[str, Int32Array]) -> dict[str, BleuSamples]:
-        """Return BLEU of each text and of its samples."""
+        """Return BLEU of each text and of its bootstrap samples."""
         return {name: self._bootstraps[name](statistics[name]) for name in self.texts}
 
     def __call__(self, translations: Translations) -> dict[str, BleuSamples]:
@@ -145,7 +145,7 @@ def _rows(
 def _contests(
     runs: Sequence[FinishedRun], scores: Mapping[str, Mapping[str, BleuSamples]]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield comparisons of the methods that are best on the development set, by their scores on the test sets."""
+    """Yield comparisons of the best methods on the development set, by their scores on the test sets."""
     sized = [run for run in runs if run.system.rule == "size"]
     for size, protect in dict.fromkeys((run.system.wanted, run.system.protect) for run in sized):
         runs_of_size = [run for run in sized if (run.system.wanted, run.system.protect) == (size, protect)]
@@ -153,10 +153,12 @@ def _contests(
         without = [run for run in runs_of_size if not run.system.semantic and not _by_chance(run.system)]
         if not with_semantics or not without:
             continue
-        best, other = (max(group, key=lambda run: scores[run.label][DEV].bleu) for group in (with_semantics, without))
-        first, second = scores[best.label], scores[other.label]
+        best_with, best_without = (
+            max(group, key=lambda run: scores[run.label][DEV].bleu) for group in (with_semantics, without)
+        )
+        first, second = scores[best_with.label], scores[best_without.label]
         yield (
-            size, protect, best.system.kind, other.system.kind, first[ALL].bleu, second[ALL].bleu,
+            size, protect, best_with.system.kind, best_without.system.kind, first[ALL].bleu, second[ALL].bleu,
             first[ALL].bleu - second[ALL].bleu, first[ALL].p_value(second[ALL]), first[DEV].bleu, second[DEV].bleu,
         )  # fmt: skip
 
@@ -186,7 +188,7 @@ class TunedScores:
         each = [board.statistics(translations) for translations in tunings]
         single = [board.sampled(statistics) for statistics in each]
         pooled = board.sampled({text: np.sum([part[text] for part in each], axis=0) for text in board.texts})
-        scores = {text: np.array([one[text].bleu for one in single]) for text in board.texts}
+        scores = {text: np.array([scores_by_text[text].bleu for scores_by_text in single]) for text in board.texts}
         is_single = len(each) == 1
         return cls(
             {text: float(values.mean()) for text, values in scores.items()},
@@ -262,10 +264,10 @@ def ladder_frame(runs: Sequence[LadderRuns], board: Scoreboard) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_LADDER)
 
 
-# Gain, its interval, p.
+# NaN in place of a gain, its interval and p.
 _NO_STEP = (float("nan"),) * 4
 
 
 def _compared(scores: TunedScores, other: TunedScores, text: str) -> tuple[float, float, float, float]:
-    one, base = scores.pooled[text], other.pooled[text]
-    return scores.means[text] - other.means[text], *one.difference_interval(base), one.p_value(base)
+    samples, base = scores.pooled[text], other.pooled[text]
+    return scores.means[text] - other.means[text], *samples.difference_interval(base), samples.p_value(base)

@@ -23,12 +23,12 @@ KEEP_TOP = 10
 # Value of `keep_top`: as many entries as the size allows, see `KeepBestWithinBudget`.
 AFFORDABLE = -1
 DEV, ALL = "dev", "ALL"
-# The score columns that an experiment can append -> the measures that they are made of.
+# Score column that an experiment can append -> the measure from which it is computed.
 COLUMN_MEASURES: Mapping[str, Measure[Any]] = {
     "semantic": SIMILARITIES, "composition": LOSSES, "significance": SIGNIFICANCE, "forced": FORCED,
     "kneser-ney": SMOOTHED,
 }  # fmt: skip
-# Of them, those that `phrasetool annotate` writes.
+# The columns that `phrasetool annotate` writes.
 ANNOTATED = ("semantic", "forced", "kneser-ney")
 # Limits of an experiment with `quick`.
 _QUICK_SENTENCES, _QUICK_METHODS, _QUICK_SIZES, _QUICK_ITERATIONS, _QUICK_TUNING = 200, 4, 2, 3, 6
@@ -126,7 +126,7 @@ class PruningGrid:
         thresholds: by method, thresholds to try in addition.
         protect: which sources keep their best entries; each is tried.
         keep_top: number of best entries that are kept, by the largest size for which it is used.  Larger sizes keep as
-            many as the size allows, thresholds keep 10.
+            many as the size allows.  Thresholds use the number for size 1, or 10 if it is missing.
         seeds: seeds of the random criterion; each is tried.
     """
 
@@ -139,7 +139,7 @@ class PruningGrid:
     seeds: tuple[int, ...] = setting(ConfigTable.integers, (1,))
 
     def best_of(self, size: float, otherwise: int = AFFORDABLE) -> int:
-        """Return the number of entries that a protected source keeps in a table of this size."""
+        """Return the number of best entries that a protected source keeps in a table of this size."""
         fitting = [limit for limit in self.keep_top if size <= limit]
         return self.keep_top[min(fitting)] if fitting else otherwise
 
@@ -173,10 +173,10 @@ def combinations_of(method: str, combine: tuple[str, ...]) -> tuple[str, ...]:
     if len(parse_method(method, None).parts) == 1:
         return ("",)
     fitting, reason = [], None
-    for way in combine:
+    for combination in combine:
         try:
-            parse_method(method, way)
-            fitting.append(way)
+            parse_method(method, combination)
+            fitting.append(combination)
         except ValueError as error:
             reason = error
     if fitting:
@@ -303,7 +303,7 @@ class EncoderSettings:
 
 
 def _parts(table: ConfigTable, key: str, text: str, known: Collection[str]) -> list[str]:
-    """Return the columns that a text names, joined by `+`."""
+    """Return the column names in a text, where they are joined by `+`."""
     parts = [part.strip() for part in text.split("+")]
     for part in parts:
         if part not in known:
@@ -320,9 +320,9 @@ class AnnotationSettings:
     """Settings of `[annotate]`: the tables with appended columns to compare.
 
     Attributes:
-        dimensions: dimensions of the models whose similarities are appended, each in a table of its own; 0 is the
+        dimensions: dimensions of the models whose similarities are appended, each in a separate table; 0 is the
             existing model.
-        columns: appended columns, each item in a table of its own: `semantic` (two columns), `composition`,
+        columns: appended columns, each item in a separate table: `semantic` (two columns), `composition`,
             `significance`, `forced` (two), `kneser-ney` (two), or several joined by `+`; empty to compare sizes only.
         tuning_seeds: seeds of tuning; each is tried.
         start: start of tuning: `default` weights, or those of the `ini`; weights of new columns start at 0.
@@ -357,7 +357,7 @@ class LadderSettings:
 
     Attributes:
         columns: appended columns, some of `ANNOTATED` joined by `+`; empty for none.
-        augment: whether words of the development set and the test sets that no entry translates get entries.
+        augment: whether to add entries for words of the development set and the test sets that no entry translates.
         monolingual: further text of the source language from which these entries are learned.
         rerank: translators that rerank n-best lists; empty for no reranking.
         sizes: shares of the entries to which the table with all steps is pruned.
@@ -480,7 +480,7 @@ class ExperimentConfig:
         return not self.all_needs.isdisjoint({USES, FORCED})
 
     def quick(self) -> ExperimentConfig:
-        """Return a reduced experiment that takes some minutes, to test the configuration."""
+        """Return a reduced experiment that takes a few minutes, to test the configuration."""
         prune, annotate = self.prune, self.annotate
         if prune:
             sizes = sorted(prune.sizes, reverse=True)

@@ -72,12 +72,12 @@ def _pair(pair: TextPair, limit: int | None) -> tuple[bytes, bytes]:
 
 
 def text_lines(text: bytes) -> list[str]:
-    """Return the lines of a text whose last line ends with a line feed, too."""
+    """Return the lines of a text, all of which end with a line feed."""
     return text.decode(errors="replace").split("\n")[:-1]
 
 
 def write_pair(texts: ExperimentTexts, names: Sequence[str], files: TextPair) -> None:
-    """Write the concatenation of texts to two files."""
+    """Write the concatenated source and target sides of texts to two files."""
     for path, side in ((files.source, texts.sources), (files.target, texts.targets)):
         with Output(path) as out:
             out.write_text(b"".join(side[name] for name in names))
@@ -95,7 +95,7 @@ class Cluster:
 
     Attributes:
         runner: runs work on the cluster.
-        options: options of commands that run their work on the cluster.
+        options: options for commands that run their work on the cluster.
     """
 
     runner: Runner
@@ -129,7 +129,7 @@ class Session:
     dev_checked: bool = False
 
     def part(self, name: str) -> None:
-        """Record that a part is done, and its time."""
+        """Record the time of a part that has finished."""
         now = time.monotonic()
         self.seconds[name] = round(now - self.began, 3)
         self.began = now
@@ -141,12 +141,12 @@ class Session:
         self.seconds.update((f"build: {name}", seconds) for name, seconds in store.seconds(commands).items())
 
     def path(self, *names: str) -> str:
-        """Return the path of a file of the experiment's folder."""
+        """Return the path of a file in the experiment's folder."""
         return os.path.join(self.config.output, *names)
 
 
 @dataclass(frozen=True)
-class Workbench:
+class ExperimentRunner:
     """The model, measures and finished runs that the runs of an experiment share.
 
     Attributes:
@@ -169,12 +169,12 @@ class Workbench:
     load: Callable[[], LoadedModel]
 
 
-def open_workbench(session: Session, plan: BuildPlan) -> Workbench:
+def open_workbench(session: Session, plan: BuildPlan) -> ExperimentRunner:
     """Read the model, and the table once for all measures.
 
     Args:
         session: the experiment.
-        plan: paths of its files, which exist.
+        plan: paths of its existing files.
 
     Raises:
         PhraseToolError: a file cannot be read, is damaged, or is inconsistent with the others.
@@ -198,7 +198,7 @@ def open_workbench(session: Session, plan: BuildPlan) -> Workbench:
         return loaded
 
     identity = decoder_identity(model, session.texts.sources)
-    return Workbench(session, plan, model, measures, RunStore(session.path("runs")), identity, load)
+    return ExperimentRunner(session, plan, model, measures, RunStore(session.path("runs")), identity, load)
 
 
 def development_check(session: Session, model: MosesModel) -> DevelopmentCheck:

@@ -127,7 +127,7 @@ class FinishedWork:
             raise PhraseToolError(f"{self.folder}: cannot write: {reason(error)}") from error
         try:
             if not (self.folder / _SETTINGS).exists():
-                # Without settings, it is unknown from what results were made.
+                # Without settings, the inputs of the results are unknown.
                 for stale in self.folder.glob(f"*{_ENDING}"):
                     stale.unlink()
                 check_space(self.folder, os.path.getsize(self._source))
@@ -184,14 +184,14 @@ class FinishedWork:
         """Do the same as `pipeline.run`, but reuse stored results.
 
         Args:
-            name: of this pass.
+            name: name of this pass.
             digest: identifies an item.
             items: the items of work, in order.
             work: computes the result of an item.
             threads: number of worker threads.
             keep: the part of a result to store, which `packed_values` must be able to pack.
             again: restores a result from its item and the stored part.
-            runner: executes the work; threads if None.
+            runner: runner that executes the work; threads if None.
 
         Raises:
             DataError: an item has changed, or a file is damaged.
@@ -223,12 +223,12 @@ class FinishedWork:
             self._keep(name, number, waiting)
 
     def runner(self, name: str, *inputs: Any, by: Runner | None = None) -> Runner:
-        """Return a runner for work on arrays that stores results, as `run` does.
+        """Return a runner for work on arrays that stores and reuses results, as `run` does.
 
         Args:
-            name: of this pass.
+            name: name of this pass.
             inputs: arrays that all results depend on.
-            by: executes the work; threads if None.
+            by: runner that executes the work; threads if None.
         """
 
         def run_arrays(blocks: Iterable[Any], work: Callable[[Any], Result], threads: int) -> Iterator[Result]:
@@ -300,8 +300,8 @@ def _remove(folder: Path) -> None:
 
 
 def _folder_of(output: str) -> Path:
-    place, name = os.path.split(output)
-    return Path(place, f"{os.fsdecode(os.fsencode(name)[:_LONGEST_NAME])}.unfinished")
+    folder, name = os.path.split(output)
+    return Path(folder, f"{os.fsdecode(os.fsencode(name)[:_LONGEST_NAME])}.unfinished")
 
 
 def _read(path: Path) -> list[tuple[bytes, Any]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from phrasetool.errors import DataError
 from phrasetool.text_splitting import split_lines, split_words
 
-# The number of bytes, and of lines among them, that are examined.
+# Numbers of bytes and of lines that are examined.
 HEAD_BYTES = 1 << 14
 _HEAD_LINES = 20
 # Largest number of scores per entry of a half table.
@@ -27,9 +27,9 @@ class FileKind:
     """A kind of file other than a phrase table in text form.
 
     Attributes:
-        name: such as `a binary phrase table (ProbingPT folder)`.
-        advice: what the user should do.
-        remedy: name of further advice, which the command line words; see `PhraseToolError`.
+        name: description, such as `a binary phrase table (ProbingPT folder)`.
+        advice: instruction to the user.
+        remedy: key of a hint whose text the command line defines; see `PhraseToolError`.
     """
 
     name: str
@@ -81,7 +81,7 @@ _FOLDERS = (
     ("TargetColl.dat", "a binary phrase table (OnDisk folder)", "Misc.dat", r"NumScores\s+(\d+)"),
 )
 # Endings that Moses would try for a name that does not exist.
-_BESIDE = (".gz", ".minphr", ".binphr.idx", ".minlexr", ".binlexr.idx")
+_ADDED_ENDINGS = (".gz", ".minphr", ".binphr.idx", ".minlexr", ".binlexr.idx")
 
 # Largest share of zero bytes in text, which may contain stray ones.
 _MOST_ZEROS = 0.1
@@ -97,7 +97,7 @@ def folder_kind(path: str) -> FileKind | None:
     for mark, name, description, pattern in _FOLDERS:
         if os.path.isfile(os.path.join(path, mark)):
             scores = _score_count(os.path.join(path, description), pattern)
-            return FileKind(name + (f" with {scores} scores an entry" if scores else ""), _USE_TEXT)
+            return FileKind(name + (f" with {scores} scores per entry" if scores else ""), _USE_TEXT)
     if os.path.isfile(os.path.join(path, "weights.safetensors")):
         return FileKind("the folder of a model of phrasetool", "expected a phrase table", remedy="name the model")
     return None
@@ -118,10 +118,10 @@ def name_kind(path: str) -> FileKind | None:
 
 
 def why_not_a_file(path: str) -> str:
-    """Return why this path cannot be opened as a table: it is a folder, or a name that Moses would have completed."""
+    """Return an error message for a path that is not a file: a folder, or a name that Moses would complete."""
     if os.path.isdir(path):
         return f"is a directory: {folder_kind(path) or 'expected a file'}"
-    for ending in _BESIDE:
+    for ending in _ADDED_ENDINGS:
         if os.path.exists(path + ending):
             kind = name_kind(path + ending)
             return f"No such file, but there is {path + ending}" + (f": {kind}" if kind else "")
@@ -129,12 +129,12 @@ def why_not_a_file(path: str) -> str:
 
 
 def why_no_bytes(path: str, expected: str = "gzip") -> str:
-    """Return why a file with a name for compressed data may be empty: Moses' test models keep such placeholders."""
+    """Return an error message for an empty file that should be compressed, such as placeholders in Moses' tests."""
     reason = f"the file has 0 bytes; expected {expected} data"
     for stem in (path, path.removesuffix(".gz")):
-        for ending in _BESIDE[1:]:
+        for ending in _ADDED_ENDINGS[1:]:
             if os.path.exists(stem + ending):
-                return f"{reason} (it may only hold a place for {stem + ending}, which is binary)"
+                return f"{reason} (it may be a placeholder for {stem + ending}, which is binary)"
     return reason
 
 
@@ -148,7 +148,7 @@ def content_kind(head: bytes) -> FileKind | None:
     binary = b"\0" in first_line and b"|||" not in first_line
     binary = binary or head.count(b"\0") > _MOST_ZEROS * len(head)
     for mark, kind in _FIRST_BYTES:
-        # A line of text may begin with `PAR1`, but it holds no zeros.
+        # A line of text may begin with `PAR1`, but it contains no zero bytes.
         if head.startswith(mark) and (mark != b"PAR1" or b"\0" in head[:64]):
             return kind
     if binary:
@@ -170,7 +170,7 @@ def content_kind(head: bytes) -> FileKind | None:
 
 
 def _is_half_line(fields: list[bytes]) -> bool:
-    """Whether a line is `source ||| target ||| alignment ||| scores ||| counts`, with scores in place of the alignment.
+    """Whether a line is `source ||| target ||| alignment ||| scores ||| counts`, alignment and scores being swapped.
 
     A line without counts is an extracted pair with a weight.
     """
@@ -196,10 +196,10 @@ def kind_of(name: str, head: bytes) -> FileKind | None:
     """Return the kind of a file by its name and its first bytes, or None if it may be a table in text form.
 
     Args:
-        name: the file, as messages call it.
+        name: name of the file, as in messages.
         head: its first bytes, unpacked.
     """
-    # The name is more informative than binary data; but a file that reads as a table is one, whatever its name.
+    # The name is more informative than binary data, but a file with the content of a table is one, whatever its name.
     binary = b"|||" not in head or content_kind(head) == _BINARY
     return (name_kind(name) if binary else None) or content_kind(head)
 

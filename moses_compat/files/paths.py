@@ -23,7 +23,7 @@ _MODEL_ENDINGS = (".safetensors", ".vocab")
 
 
 def read_pipes_once() -> None:
-    """From now on, refuse to read a pipe a second time."""
+    """Make `Input` refuse to read a pipe a second time from now on."""
     global read_pipes
     read_pipes = set()
 
@@ -45,7 +45,7 @@ def is_stream(path: str) -> bool:
 
 
 def is_pipe(path: str) -> bool:
-    """Whether a path names a pipe, which can be read once."""
+    """Whether a path names a pipe, which can be read only once."""
     try:
         return stat.S_ISFIFO(os.stat(path).st_mode)
     except (OSError, ValueError):
@@ -53,7 +53,7 @@ def is_pipe(path: str) -> bool:
 
 
 def same_file(first: str, second: str) -> bool:
-    """Whether two paths name one existing file."""
+    """Whether two paths name the same file, which need not exist; False for standard input."""
     if STANDARD in (first, second):
         return False
     try:

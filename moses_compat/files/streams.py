@@ -34,7 +34,7 @@ def limited_lines(name: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the pieces of a text, and check that no line is too long.
 
     Args:
-        name: of the text, in messages.
+        name: name of the text in messages.
         pieces: consecutive pieces, which may end anywhere within a line.
 
     Raises:
@@ -45,7 +45,7 @@ def limited_lines(name: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
         feed = piece.rfind(b"\n")
         line = len(piece) - feed - 1 if feed >= 0 else line + len(piece)
         if line > LONGEST_TEXT_LINE:
-            message = f"the line has more than {LONGEST_TEXT_LINE:,} bytes; expected text, a sentence a line"
+            message = f"the line has more than {LONGEST_TEXT_LINE:,} bytes; expected text with one sentence per line"
             raise DataError(name, message, lines + piece.count(b"\n") + 1)
         lines += piece.count(b"\n")
         yield piece
@@ -53,7 +53,7 @@ def limited_lines(name: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 # Texts that are read as a whole are read in pieces of this many bytes.
 LINES_AT_ONCE = 1 << 24
-_START_BYTES = 64  # As much of the text as determines its encoding.
+_START_BYTES = 64  # The encoding is detected from this many bytes.
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Short texts are compressed together when they reach this many bytes; gzip is written immediately.
 _PACKED_AT_ONCE = 1 << 20
@@ -134,7 +134,7 @@ class Input:
         self._line_feed = self._inner_return = self._last_return = False
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process needs only the name, for messages.
+        # Other processes need only the name, for messages.
         return {"path": self.path, "name": self.name}
 
     def _refuse_second_reading(self) -> None:
@@ -230,7 +230,7 @@ class Input:
         return self._fault(f"end at byte {offset}, but other data follow; expected the end of the file")
 
     def _refuse_trailing_data(self, error: Exception) -> None:
-        """Report other data after complete gzip members, whose position the gzip reader does not give."""
+        """Report other data after complete gzip members; the gzip reader does not give their position."""
         if self.gzip and self.path != STANDARD and (offset := packing.trailing_data_offset(self.path)) is not None:
             raise self._trailing_data(offset) from error
 
@@ -320,7 +320,7 @@ class Output:
         self.path = path
         self.packing = packing.packing_for(path)
         if self.packing:
-            # Raises an error for a missing package now rather than after hours of work.
+            # Raise the error for a missing package now rather than after hours of work.
             self.packing.decompressor()
         self._temporary: str | None = None
         self._bytes = 0
@@ -351,7 +351,7 @@ class Output:
             raise PhraseToolError(f"{shown}: invalid file name (it has a zero byte)") from error
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process only encodes text.
+        # Other processes only encode text.
         return {"path": self.path}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -387,7 +387,7 @@ class Output:
         if self.packing in (None, packing.GZIP):
             self._write(self.encode(text))
             return
-        # Compressing a stream of a few words takes as long as one of many.
+        # Compressing a stream of a few words takes as long as compressing many words.
         self._waiting.append(text)
         self._waiting_bytes += len(text)
         if self._waiting_bytes >= _PACKED_AT_ONCE:
@@ -424,7 +424,7 @@ class Output:
         if self.path == STANDARD:
             return PhraseToolError(f"standard output: cannot write: {reason(error)}")
         # Data that were written to a device or a pipe cannot be taken back.
-        untouched = "; it is as it was" if self._temporary else ""
+        untouched = "; the existing file is unchanged" if self._temporary else ""
         return PhraseToolError(f"{self.path}: cannot write: {reason(error)}{untouched}")
 
     def __enter__(self) -> Output:
@@ -452,7 +452,7 @@ class Output:
                 self._file.flush()
                 if self._temporary:
                     os.chmod(self._temporary, 0o666 & ~_umask())
-                    # Before it is closed: the lock shows until then that the file is in use.
+                    # Rename before closing: until then, the lock marks the file as in use.
                     os.replace(self._temporary, self._target)
                     self._temporary = None
         except OSError as error:
@@ -501,7 +501,7 @@ def open_bytes(path: str) -> BinaryIO:
 
 
 def check_readable(path: str) -> None:
-    """Refuse a file that `Input` would refuse; what can be read only once is not opened.
+    """Refuse a file that `Input` would refuse; streams, which can be read only once, are not opened.
 
     Raises:
         DataError: the file cannot be opened.
@@ -511,7 +511,7 @@ def check_readable(path: str) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Refuse a name that cannot be written; no file is left there, and pipes and devices are not checked.
+    """Refuse a path that cannot be written; no file is left behind, and pipes and devices are not checked.
 
     Raises:
         PhraseToolError: the folder does not exist, cannot be written to, or its disk is full.

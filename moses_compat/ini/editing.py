@@ -1,4 +1,4 @@
-"""Changes to a moses.ini that leave every other byte of it as it was.
+"""Edits of a moses.ini that leave all other bytes unchanged.
 
 The copies keep comments, blank lines, the order of sections, unknown sections, CRs, bytes that are not UTF-8, a missing
 last newline and the spelling of unchanged numbers.
@@ -21,7 +21,7 @@ from moses_compat.ini.moses_ini import (
     with_numbers,
     with_words,
 )
-from moses_compat.ini.reading import PLACES
+from moses_compat.ini.reading import WORD_POSITIONS
 from phrasetool.errors import PhraseToolError
 from phrasetool.smt.decoder.features import FeatureSet, ReorderingModel
 from phrasetool.text_splitting import split_lines
@@ -31,7 +31,7 @@ def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]], comment:
     """Return the text of an ini with these weights.
 
     Args:
-        ini: of version 1 or 2.
+        ini: an ini of version 1 or 2.
         weights: feature name -> numbers; in version 2, a feature without a weight line gets one.
         comment: lines to put at the top, without `#`.
 
@@ -42,14 +42,14 @@ def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]], comment:
     missing = {}
     for name, values in weights.items():
         if ini.version == 1:
-            places = ini.number_lines.get(name, [])
-            if len(places) != len(values):
-                raise ini.error(f"{name} has {len(places)} weights, not {len(values)}")
-            for place, value in zip(places, values, strict=True):
-                lines[place - 1] = with_numbers(lines[place - 1], [value], first=0)
+            line_numbers = ini.number_lines.get(name, [])
+            if len(line_numbers) != len(values):
+                raise ini.error(f"{name} has {len(line_numbers)} weights, not {len(values)}")
+            for line_number, value in zip(line_numbers, values, strict=True):
+                lines[line_number - 1] = with_numbers(lines[line_number - 1], [value], first=0)
         elif name in ini.weight_lines:
-            place = ini.weight_lines[name]
-            lines[place - 1] = with_numbers(lines[place - 1], values)
+            line_number = ini.weight_lines[name]
+            lines[line_number - 1] = with_numbers(lines[line_number - 1], values)
         else:
             missing[name] = values
     if missing:
@@ -62,12 +62,12 @@ def _add_weights(ini: MosesIni, lines: list[str], weights: Mapping[str, Sequence
     """Insert weight lines below the header of the last `[weight]` section, or into a new section at the end."""
     texts = [f"{name}= {' '.join(map(number_text, values))}" for name, values in weights.items()]
     heads = [i for i, line in enumerate(lines) if _section(line) == "weight"]
-    place = heads[-1] + 1 if heads else len(lines)
+    index = heads[-1] + 1 if heads else len(lines)
     if not heads:
-        # The last line is what follows the last LF: empty if the file ends as it should.
-        place -= not lines[-1]
+        # The last line is the text after the last LF, which is empty if the file ends with LF.
+        index -= not lines[-1]
         texts = ["", "[weight]", *texts, *([""] if lines[-1] else [])]
-    lines[place:place] = [like(text, lines[place - 1]) for text in texts]
+    lines[index:index] = [like(text, lines[index - 1]) for text in texts]
 
 
 def _section(line: str) -> str | None:
@@ -76,7 +76,7 @@ def _section(line: str) -> str | None:
 
 
 def moved_to(ini: MosesIni, folder: str) -> MosesIni:
-    """Return the ini as it has to be written into another folder: paths relative to its own folder become absolute."""
+    """Return the ini for writing into another folder: paths relative to its own folder become absolute."""
     if os.path.abspath(folder) == os.path.abspath(os.path.dirname(ini.path)):
         return ini
     lines = list(ini.lines)
@@ -98,9 +98,9 @@ def with_relative_paths(ini: MosesIni) -> str:
     lines = list(ini.lines)
     for feature in ini.features:
         if path := feature.arguments.get("path"):
-            there = ini.resolve(path)
-            # A symbolic link is named by its own folder, not by that of its target.
-            real = os.path.join(os.path.realpath(os.path.dirname(os.path.abspath(there))), os.path.basename(there))
+            file = ini.resolve(path)
+            # The path of a symbolic link has the link's folder, not that of its target.
+            real = os.path.join(os.path.realpath(os.path.dirname(os.path.abspath(file))), os.path.basename(file))
             relative = writable_path(os.path.relpath(real, folder))
             lines[feature.line - 1] = _with_arguments(lines[feature.line - 1], feature, {"path": relative})
     return "\n".join(lines)
@@ -110,7 +110,7 @@ def writable_path(path: str) -> str:
     """Return the path if a line of an ini can hold it.
 
     Raises:
-        PhraseToolError: it has a blank, which separates words, or a `#`, which begins a comment.
+        PhraseToolError: the path has a blank, which separates words, or a `#`, which begins a comment.
     """
     if any(character in path for character in " \t\r\n#"):
         raise PhraseToolError(f"{path}: a path in a moses.ini can have no blank and no #; use another name or a link")
@@ -121,14 +121,14 @@ def _with_arguments(line: str, feature: FeatureLine, changed: Mapping[str, str])
     """Return the line of a feature with changed arguments, in either version."""
     if feature.section == "feature":
         return with_arguments(line, changed)
-    return with_words(line, {PLACES[feature.section][key]: value for key, value in changed.items()})
+    return with_words(line, {WORD_POSITIONS[feature.section][key]: value for key, value in changed.items()})
 
 
 def with_reordering_table(ini: MosesIni, path: str) -> MosesIni:
     """Return the ini with the path of another reordering table of the same type.
 
     Raises:
-        DataError: it has no reordering table, or several.
+        DataError: the ini has no reordering table, or several.
         PhraseToolError: the path cannot be written.
     """
     tables = [feature for feature in ini.features if feature.kind == "LexicalReordering"]
@@ -147,11 +147,11 @@ def with_table(ini: MosesIni, table: FeatureLine, path: str | None, columns: int
     The new columns must follow the old ones.  With a weight of 0 for the new columns all model scores are unchanged.
 
     Args:
-        ini: of version 1 or 2.
-        table: one of its tables that `ini_tables.check_table` accepts.
+        ini: an ini of version 1 or 2.
+        table: one of its tables that `tables.check_table` accepts.
         path: the new table; None keeps the path.
         columns: number of scores per entry of the new table.
-        weight: of each new column.
+        weight: weight of each new column.
 
     Raises:
         PhraseToolError: the table of the ini has more columns, or the path has a character that is not allowed.
@@ -183,11 +183,11 @@ def with_table_file(ini: MosesIni, table: FeatureLine, path: str, columns: int, 
     """Return the text of an ini that names another phrase table file, for writing to `output`.
 
     Args:
-        ini: of version 1 or 2.
+        ini: an ini of version 1 or 2.
         table: one of its tables, see `with_table`.
-        path: the new table file; if the ini names it already, the spelling of its path stays.
+        path: the new table file; if the ini names it already, the path keeps its spelling.
         columns: number of scores per entry of that file.
-        weight: of each new column.
+        weight: weight of each new column.
         output: the file to which the text will be written; decides how relative paths are written.
     """
     same = same_file(ini.resolve(table.arguments["path"]), path)

@@ -3,8 +3,8 @@
 Moses resolves relative paths against its working directory.  If a file exists next to the ini but not in the working
 directory, Moses would stop; phrasetool then resolves all relative paths against the ini's folder, so that a model
 folder can be used from anywhere.
-Files of one ini never come from both folders: a file that is in the working directory by chance belongs to another
-model.
+The files of one ini are never taken from both folders, because a file that happens to be in the working directory
+belongs to another model.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def boolean(text: str) -> bool | None:
 
 
 def parse_number(text: str) -> float | None:
-    """Return a word as a finite number, as C++ parses it; None if it is not one."""
+    """Return a word as a number, as C++ parses it; None if it is not a finite number."""
     value = float(text) if _NUMBER.fullmatch(text) else math.inf
     return value if math.isfinite(value) else None
 
@@ -88,21 +88,21 @@ def with_arguments(line: str, changed: Mapping[str, str]) -> str:
 def with_words(line: str, changed: Mapping[int, str]) -> str:
     """Return a line with some of its words replaced, given by 0-based position."""
     words = list(WORD.finditer(line))
-    for place in sorted(changed, reverse=True):
-        line = line[: words[place].start()] + changed[place] + line[words[place].end() :]
+    for index in sorted(changed, reverse=True):
+        line = line[: words[index].start()] + changed[index] + line[words[index].end() :]
     return line
 
 
 def with_numbers(line: str, values: Sequence[float], first: int = 1) -> str:
-    """Return a line with these numbers behind its `first` words; an unchanged number keeps its spelling."""
+    """Return a line with these numbers after its `first` words; an unchanged number keeps its spelling."""
     text, rest = _parts(line)
     words = list(WORD.finditer(text))
     end = words[first - 1].end() if first else 0
     pieces = [text[:end]]
-    for place, value in enumerate(values, first):
+    for index, value in enumerate(values, first):
         spelling, space = number_text(value), " "
-        if place < len(words):
-            word = words[place]
+        if index < len(words):
+            word = words[index]
             space, end = text[end : word.start()], word.end()
             spelling = word[0] if float(word[0]) == value else spelling
         pieces += [space, spelling]
@@ -125,7 +125,7 @@ class PathBase:
 
     Attributes:
         folder: the folder; empty for the working directory.
-        note: how paths are resolved, where this differs from Moses or is ambiguous; may be empty.
+        note: explanation if the choice differs from that of Moses or is ambiguous; otherwise empty.
         doubtful: whether the other folder has a file of the same name with other content.
     """
 
@@ -146,11 +146,11 @@ def base_of(ini: str, paths: Sequence[str]) -> PathBase:
     """
     own = os.path.dirname(ini)
     relative = [path for path in paths if not os.path.isabs(path)]
-    here = {path: place for path in relative if (place := _existing(path))}
-    next_to_ini = {path: place for path in relative if (place := _existing(os.path.join(own, path)))}
+    here = {path: file for path in relative if (file := _existing(path))}
+    next_to_ini = {path: file for path in relative if (file := _existing(os.path.join(own, path)))}
     if not own or os.path.realpath(own) == os.path.realpath("."):
         return PathBase(own)
-    missing_here, missing_next_to_ini = ([path for path in one if path not in other] for one, other in
+    missing_here, missing_next_to_ini = ([path for path in first if path not in second] for first, second in
                                          ((next_to_ini, here), (here, next_to_ini)))  # fmt: skip
     if missing_here and missing_next_to_ini:
         raise ValueError(
@@ -252,7 +252,7 @@ class MosesIni:
 
     @property
     def paths(self) -> list[str]:
-        """Return the files that its features name, resolved; some may not exist."""
+        """The files that the features name, resolved; some may not exist."""
         return [self.resolve(path) for feature in self.features if (path := feature.arguments.get("path"))]
 
     def values(self, section: str) -> list[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""Parse a moses.ini of either version, and refuse sections that the decoder does not support.
+"""Parsing of a moses.ini of either version, and refusal of sections that the decoder does not support.
 
 Facts from moses/Parameter.cpp, moses/parameters/*.cpp, FF/FeatureFunction.cpp and StaticData.cpp: `#` begins a comment
 anywhere; a section holds one value per line; a feature line is a class name and `key=value` words; a weight line is a
@@ -10,8 +10,8 @@ moses/Parameter.cpp and the functions that it calls).  Version 1 has one weight 
 all phrase tables in order, `[weight-d]` the distortion weight first and then those of the reordering tables.
 
 A decoder must not ignore a section that changes the output of Moses.  So each section of an ini belongs to one of four
-classes: it does not concern phrase-based translation (`_IRRELEVANT`), its value changes nothing (`_NEUTRAL`), the
-decoder supports it, or the ini is refused.
+classes: it does not concern phrase-based translation (`_IRRELEVANT`), its value has no effect (`_NEUTRAL`), the decoder
+supports it, or the ini is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from moses_compat.files.streams import Input
 from moses_compat.ini.moses_ini import ENCODING, WORD, FeatureLine, MosesIni, bare, boolean, parse_number
 
 # 0-based positions of the number of scores and of the path in a line.
-PLACES: Mapping[str, Mapping[str, int]] = {
+WORD_POSITIONS: Mapping[str, Mapping[str, int]] = {
     "ttable-file": {"num-features": 3, "path": 4},
     "distortion-file": {"path": 3},
     "lmodel-file": {"path": 3},
@@ -175,7 +175,7 @@ def _language_models(ini: MosesIni) -> None:
             raise ini.error("[weight-l] has no weight for this model", line)
         arguments = {"factor": words[1], "order": words[2], "num-features": str(size), "path": words[3]}
         if index < len(unknown):
-            # Moses adds the feature whatever the number is.
+            # Moses adds the feature regardless of the number.
             arguments["oov-feature"] = "1"
         _add(ini, kind, f"{kind}{index}", arguments, line, "lmodel-file")
         _weigh(ini, f"{kind}{index}", numbers[:size])
@@ -258,7 +258,7 @@ def parse_moses_ini(path: str, text: str) -> MosesIni:
         if not value:
             continue
         if value[0] == "[":
-            # Moses ignores text behind the bracket, and the whole line if the bracket is missing.
+            # Moses ignores text after the bracket, and the whole line if the bracket is missing.
             if "]" in value:
                 section = value[1 : value.index("]")]
                 ini.sections.setdefault(section, [])
@@ -357,7 +357,7 @@ def _only_factor_0(values: Sequence[str]) -> bool:
     return list(values) == ["0"]
 
 
-# Section -> test whether its values (at least one) change nothing.
+# Section -> test whether its values (at least one) have no effect.
 _NEUTRAL: Mapping[str, _Neutral] = {
     **dict.fromkeys(
         (
@@ -467,10 +467,10 @@ def overwritten(ini: MosesIni) -> MosesIni:
             name = word[:-1]
             weights[name], weight_lines[name] = [], line
             continue
-        old, place = ini.weights.get(name, []), len(weights.get(name, []))
+        old, index = ini.weights.get(name, []), len(weights.get(name, []))
         number = parse_number(word)
-        if word == "x" and place < len(old):
-            number = old[place]
+        if word == "x" and index < len(old):
+            number = old[index]
         if not name or number is None:
             raise ini.error(f"[weight-overwrite]: expected `NAME= NUMBER ...`, found {word!r}", line)
         weights[name].append(number)

@@ -1,4 +1,4 @@
-"""The phrase tables of a moses.ini: choice of one, checks before columns are added, and its weights."""
+"""The phrase tables of a moses.ini: choice of a table, checks before columns are added, and weights."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class TableWeights:
     """The weights of a model that determine the score of an entry.
 
     Attributes:
-        scores: float32, shape (C,), of the score columns.
-        phrase_penalty: of each phrase.
-        distortion: of each word that a jump spans.
-        name: of the table's feature in the ini, for messages.
+        scores: float32, shape (C,), weights of the score columns.
+        phrase_penalty: weight of each phrase.
+        distortion: weight of each word that a jump spans.
+        name: name of the table's feature in the ini, for messages.
         size: sum of the absolute values of all weights of the model, by which scores are normalised.
     """
 
@@ -53,7 +53,7 @@ class TableWeights:
         """Return the contributions of N entries to the model score.
 
         Args:
-            logs: float32, shape (N, C), natural logarithms of their scores.
+            logs: float32, shape (N, C), natural logarithms of the scores of the entries.
 
         Returns:
             float32, shape (N,).
@@ -117,7 +117,7 @@ def phrase_tables(ini: MosesIni) -> list[FeatureLine]:
 
 
 def find_table(ini: MosesIni, table: str) -> FeatureLine:
-    """Return the phrase table of an ini that is this file, or its only one (of which this file may be a part).
+    """Return the phrase table of an ini that is this file, or its only table (of which this file may be a part).
 
     Paths are resolved with `MosesIni.resolve`; if no table has exactly this name, `.gz` may be missing on either side.
 
@@ -142,8 +142,8 @@ def choose_table(ini: MosesIni, table: str, name: str | None = None) -> FeatureL
     Args:
         ini: the ini.
         table: the new table file; if the ini names it already, its feature is returned.
-        name: of the feature, in version 1 also the name that convert-moses-ini-to-v2.perl gives it; without it, the ini
-            must have only one text table, or name `table`.
+        name: name of the feature, in version 1 also the name that convert-moses-ini-to-v2.perl gives it; if None, the
+            ini must have only one text table, or name `table`.
 
     Raises:
         DataError: no table matches, or several do.
@@ -195,7 +195,7 @@ def check_table(ini: MosesIni, table: FeatureLine) -> None:
     """Refuse a table to which no columns can be added, or an ini that Moses or its tuning would refuse.
 
     Raises:
-        DataError: one of these holds; the message names the line and what to do.
+        DataError: the table or the ini is unsuitable; the message names the line and the remedy.
     """
     _check_kind(ini, table)
     for feature in ini.features:

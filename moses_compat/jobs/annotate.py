@@ -1,7 +1,7 @@
 """Append score columns to a phrase table: similarities, and probabilities by forced decoding and by smoothing.
 
 `annotate` reads and writes files: the table, and the moses.ini that uses its new columns.  Either both are written or
-none; the ini is renamed last, so that it never exists without its table.
+neither; the ini is renamed last, so that it never exists without its table.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from moses_compat.tables.opening import check_plausible
 from moses_compat.tables.parser import LineScan
 from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blocks
 from phrasetool.errors import DataError
-from phrasetool.models.fit import ModelFit
+from phrasetool.models.fit import ModelCompatibility
 from phrasetool.phrase_encoder.model import CPU
 from phrasetool.phrases import ByteArray, DoubleArray
 from phrasetool.smt.extraction.smoothing import candidate_probabilities, forced_probabilities
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-# Number of columns that a source of similarities, forced decoding and smoothing add.
+# Number of columns that a source of similarities, forced decoding and smoothing each add.
 MODEL_COLUMNS = FORCED_COLUMNS = SMOOTHED_COLUMNS = 2
 
 
@@ -72,7 +72,7 @@ class AnnotateCounts:
         malformed: lines that could not be read.
         scores: number of score columns in the input, -1 for a table without entries.
         used: entries that forced decoding used.
-        too_long: entries with a side of more words than a translator reads.
+        too_long: entries with a side that is longer than the input limit of a translator.
         fits: how well each model and the encoder match a sample of the table, if it was large enough.
     """
 
@@ -82,7 +82,7 @@ class AnnotateCounts:
     scores: int = -1
     used: int = 0
     too_long: int = 0
-    fits: list[ModelFit | EncoderFit] = field(default_factory=list)
+    fits: list[ModelCompatibility | EncoderFit] = field(default_factory=list)
 
     def add(self, other: AnnotateCounts) -> None:
         """Add the counts of the next block."""
@@ -103,14 +103,15 @@ def annotate_table(
     smoothed: SmoothedProbabilities | None = None,
     scale: str = "exp",
 ) -> AnnotateCounts:
-    """Write `source` to `output` with additional scores: similarities, probabilities of forced decoding, smoothed ones.
+    """Copy a table with additional scores: similarities, probabilities of forced decoding, smoothed probabilities.
 
     Args:
-        similarities: each appends two columns in this order, source-to-target first; a translator appends one column.
-        scan: how the table is read.
-        forced: the pairs that forced decoding used; p(e|f) and p(f|e) by their counts (see `forced_probabilities`)
+        similarities: sources of similarities; in this order, each appends two columns, source-to-target first, and a
+            translator one column.
+        scan: settings for reading the table.
+        forced: the pairs that forced decoding used; p(e|f) and p(f|e) from their counts (see `forced_probabilities`)
             follow the similarities.
-        smoothed: smoothed p(e|f) and p(f|e) of this table, which are the last columns.
+        smoothed: smoothed p(e|f) and p(f|e) of this table, appended last.
         scale: conversion of similarities to scores; see `insert_scores`.  Probabilities of translators are not scaled,
             except by `softmax`.
 
@@ -133,10 +134,10 @@ def annotate_table(
     order = SourceOrder(source, scan, by_source)
 
     def work(item: tuple[RawBlock, list[Any]]) -> tuple[SourceLook | None, tuple[bytes, AnnotateCounts]]:
-        raw, taken = item
+        raw, parts = item
         if forced:
             require_trained_scores(source.name, raw.scores, raw.first_entry + 1, "probabilities of forced decoding")
-        reads = [reader((raw, part)) for reader, part in zip(readers, taken, strict=True)]
+        reads = [reader((raw, part)) for reader, part in zip(readers, parts, strict=True)]
         text, counts = _annotated(reads, forced, smoothed, scale)
         return order.look(raw, reads[0].block), (output.encode(text), counts)
 
@@ -150,8 +151,8 @@ def annotate_table(
         for reader in readers:
             reader.pass_over(raw, lines)
 
-    made = follow_blocks("annotate", items, work, order, scan, pass_over)
-    for raw, (data, counts) in _held(made, lambda: all(reader.judged for reader in readers)):
+    results = follow_blocks("annotate", items, work, order, scan, pass_over)
+    for raw, (data, counts) in _held(results, lambda: all(reader.judged for reader in readers)):
         output.write(data)
         total.add(counts)
         scan.progress(raw.position, total.entries)
@@ -165,10 +166,10 @@ def annotate_table(
 
 
 def _held(made: Iterable[Made], judged: Callable[[], bool]) -> Iterator[Made]:
-    """Yield the results of blocks; hold them back until all models have been checked against the table."""
+    """Yield the results of blocks, held back until all models have been checked against the table."""
     kept: list[Made] = []
-    for one in made:
-        kept.append(one)
+    for result in made:
+        kept.append(result)
         if judged():
             yield from kept
             kept.clear()
@@ -181,7 +182,7 @@ def _annotated(
     """Return the text of a block with additional columns, and its counts.
 
     Args:
-        reads: the block as parsed for each source of similarities.
+        reads: the block, parsed once for each source of similarities.
     """
     first = reads[0]
     block = first.block
@@ -218,7 +219,7 @@ def ini_of_table(table: str, ini: str) -> MosesIni:
     Raises:
         DataError: the table or the ini cannot be read.
     """
-    # Report a missing table before a problem of its ini.
+    # Report a missing table before any problem with its ini.
     check_readable(table)
     return read_moses_ini(ini)
 
@@ -232,7 +233,7 @@ class IniEdit:
         feature: the feature of the table that is annotated.
         table: the annotated table that replaces it.
         output: the ini to write.
-        weight: of each new column.
+        weight: weight of each new column.
         relative: whether paths become relative to the folder of the written ini.
     """
 
@@ -248,11 +249,11 @@ class IniEdit:
         """Check the ini before any work starts, and return the planned change.
 
         Args:
-            ini: of `table`, or of the table that it was pruned from; see `ini_of_table`.
+            ini: the ini of `table`, or of the table that it was pruned from; see `ini_of_table`.
             table: the table to annotate.
             annotated: the output table.
             output: the ini to write.
-            weight: of each new column.
+            weight: weight of each new column.
 
         Raises:
             DataError: the table cannot be read, or no columns can be added to it in the ini.
@@ -270,7 +271,7 @@ class IniEdit:
         return int(self.feature.arguments.get("num-features", "1"))
 
     def check(self, scores: int) -> None:
-        """Refuse a table with another number of scores than the ini has; -1 stands for a table without entries."""
+        """Reject a table whose number of scores differs from that of the ini; -1 stands for a table without entries."""
         if scores not in (-1, self.scores):
             raise self.ini.error(
                 f"{self.feature.name} has num-features={self.scores}, but the entries of the table have {scores} "
@@ -296,14 +297,14 @@ class AnnotateRequest:
         output: the annotated table; `-` for standard output.
         models: folders of models, whose similarities are appended.
         forced_pairs: pairs of forced decoding, whose probabilities are appended.
-        smoothing: a method of `smoothed`, whose probabilities are appended.
+        smoothing: one of `SMOOTHINGS`, whose probabilities are appended.
         scale: conversion of similarities to scores; see `insert_scores`.
         edit: the change of a moses.ini, if any.
-        scan: how the table is read.
+        scan: settings for reading the table.
         reading: how translators score pairs, see `phrasetool.translator.decoding`.
-        encoder: a sentence encoder, whose similarities are appended behind those of the models.
+        encoder: a sentence encoder, whose similarities are appended after those of the models.
         resume: whether to store finished results next to the output, and to reuse those of an interrupted run.
-        likelihood: the columns of encoders of syntax; only the cosine if None.
+        likelihood: the columns of syntactic encoders; only the cosine if None.
         device: the device that encodes phrases, see `BilingualModel.scorer`.
     """
 
@@ -338,11 +339,11 @@ def annotate(request: AnnotateRequest, watch: Watch = SILENT, more: Sequence[Sim
     Args:
         request: the settings.
         watch: progress listener.
-        more: further sources of similarities; each adds two columns behind those of the models.
+        more: further sources of similarities; each adds two columns after those of the models.
 
     Raises:
         DataError: a file is damaged, has a malformed line, or does not match the others; or, unless forced, a model
-            does not match the table or annotated it before.
+            does not match the table, or the table was annotated with it before.
         ModelError: a model cannot be loaded.
         PhraseToolError: a file cannot be written.
         ValueError: there is nothing to append.
@@ -414,7 +415,7 @@ def work_settings(request: AnnotateRequest) -> dict[str, str]:
 
 
 def _encoded(request: AnnotateRequest, watch: Watch) -> EncoderSimilarities:
-    """Read the table for the first time, and encode its phrases."""
+    """Encode the phrases of the table in a first pass."""
     # Imported here, because this is rarely used.
     from moses_compat.measures.encoded import encoder_similarities
 
@@ -423,7 +424,7 @@ def _encoded(request: AnnotateRequest, watch: Watch) -> EncoderSimilarities:
 
 
 def _smoothed(request: AnnotateRequest, watch: Watch) -> SmoothedProbabilities:
-    """Read the table for the first time, and compute smoothed probabilities."""
+    """Compute smoothed probabilities in a first pass over the table."""
     with Input(request.table) as source, watch.file("count", source.size()) as progress:
         counts = count_table(source, replace(request.scan, progress=progress), remedy="leave out smoothing")
     check_whole(source.name, counts, request.scan)

@@ -23,7 +23,7 @@ from moses_compat.jobs.augmented_tables import (
     words_of,
     write_augmented,
 )
-from moses_compat.lines.fields import table_fault
+from moses_compat.lines.fields import table_error
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.opening import REORDERING_TABLE, check_plausible, open_table
 from phrasetool.augment.augmenter import Augmenter, NewEntry, learn_augmenter
@@ -39,7 +39,7 @@ class SourceReport:
     """Results of a source of evidence.
 
     Attributes:
-        words, tokens: unknown words and their tokens for which it proposed a translation.
+        words, tokens: numbers of unknown words for which the source proposed a translation, and of their tokens.
         right: tokens for which one of its proposals is in the reference; None without references.
         trust: share of correct first proposals for known words that were treated as unknown.
     """
@@ -57,14 +57,14 @@ def report_sources(
     """Evaluate the sources of evidence.
 
     Args:
-        augmenter: the object that made the entries.
+        augmenter: the augmenter that proposed the entries.
         new: word -> its entries.
         unknown: word -> its count in the texts.
-        sentences: of each text with a reference, the words of every sentence and those of its reference.
+        sentences: for each text with a reference, the words of each sentence and of its reference.
 
     Returns:
-        Name of a source -> its results; and the numbers of tokens for which any, and for which the first, new entry is
-        in the reference, or None without references.
+        Name of a source -> its results; and the numbers of tokens for which any new entry, and for which the first one,
+        is in the reference, or None without references.
     """
     some = first = 0
     right: Counter[int] = Counter()
@@ -89,7 +89,7 @@ def report_sources(
 
 
 _DIMENSION = 100
-# Number of skipped words that a message names.
+# Number of skipped words that a message lists.
 _SHOWN = 3
 
 
@@ -98,18 +98,18 @@ class AugmentRequest:
     """Settings of an augmentation run.
 
     Attributes:
-        table: a phrase table with the four scores of Moses' training; a file, as it is read twice.
+        table: a phrase table with the four scores of Moses' training; a file, because it is read twice.
         output: the augmented table.
-        texts: texts whose words need entries; tokenised as the table.
+        texts: texts whose words need entries; tokenised like the table.
         references: references of the texts, if available, for the evaluation of new entries.
         evidence: sources of evidence, of `EVIDENCE`.
         reordering_table, reordering_out: a reordering table to which the same pairs are added, and its output file.
         monolingual: text of the source language, for distributional similarity of words.
         edit: the change of a moses.ini, if any.
         entries_out: file for a list of the new entries, if any.
-        scan: how the tables are read.
+        scan: settings for reading the tables.
         sort: whether the tables are sorted first.
-        seed: for the choice of training words, and for word vectors.
+        seed: random seed for the choice of training words and for word vectors.
         rare: words of the texts with at most this count in training get additional entries.
     """
 
@@ -140,7 +140,7 @@ class RareWords:
     """Results for rare words, which already had entries.
 
     Attributes:
-        words, tokens: rare words of the texts and their tokens.
+        words, tokens: numbers of rare words of the texts and of their tokens.
         translated: words with additional entries.
         entries: new entries.
         right: tokens for which a new entry is in the reference; None without references.
@@ -158,13 +158,13 @@ class AugmentReport:
     """Results of an augmentation run.
 
     Attributes:
-        lines: of the input table.
-        words, tokens: unknown words of the texts and their tokens.
-        translated: unknown words that have entries now.
-        entries: their new entries.
+        lines: lines of the input table.
+        words, tokens: numbers of unknown words of the texts and of their tokens.
+        translated: unknown words that now have entries.
+        entries: new entries of these words.
         columns: number of added score columns; 0 if the table already had indicator features.
-        sources: name -> results of each source of evidence.
-        right: tokens for which any, and tokens for which the first, new entry is in the reference; None without
+        sources: name of each source of evidence -> its results.
+        right: numbers of tokens for which any new entry, and for which the first one, is in the reference; None without
             references.
         rare: results for rare words; None if they were not requested.
     """
@@ -241,7 +241,7 @@ def _words_to_translate(
         words, sentences = words_of(path)
         unknown = Counter({word: count for word, count in words.items() if word not in table.known})
         share = 1 - unknown.total() / max(1, words.total())
-        # In a list of words, all may be unknown.
+        # A list of words may consist of unknown words only.
         if sentences and share < LEAST_COVERAGE:
             known = f"only {100 * share:.0f}% of its {words.total():,} tokens have an entry in {request.table}"
             message = f"{known}; expected {FORM}"
@@ -249,9 +249,10 @@ def _words_to_translate(
         without_entries += unknown
         seldom += Counter({word: count for word, count in words.items() if word in table.rare})
     translatable = [
-        Counter({word: count for word, count in one.items() if has_letter(word)}) for one in (without_entries, seldom)
+        Counter({word: count for word, count in frequencies.items() if has_letter(word)})
+        for frequencies in (without_entries, seldom)
     ]
-    malformed = sorted({word for one in translatable for word in one if not _fits(word)})
+    malformed = sorted({word for frequencies in translatable for word in frequencies if not _fits(word)})
     if malformed:
         shown = ", ".join(malformed[:_SHOWN]) + (", ..." if len(malformed) > _SHOWN else "")
         number = "1 word" if len(malformed) == 1 else f"{len(malformed):,} words"
@@ -263,8 +264,8 @@ def _words_to_translate(
 
 
 def _fits(phrase: str) -> bool:
-    """Whether a phrase can be a side of an entry: bars separate the fields of a table, and factors."""
-    return "|" not in phrase and not any(table_fault(word) for word in phrase.encode(*TEXT).split(b" "))
+    """Return whether a phrase can be a side of an entry; `|||` separates the fields of a table, and `|` factors."""
+    return "|" not in phrase and not any(table_error(word) for word in phrase.encode(*TEXT).split(b" "))
 
 
 def _vectors(request: AugmentRequest, table: WordTable, scan: TableScan, watch: Watch) -> dict[str, FloatArray] | None:

@@ -1,4 +1,4 @@
-"""Adding entries to tables: the words that a table has, and new lines at their sorted positions.
+"""Addition of entries to tables: the words that already have entries, and new lines at their sorted positions.
 
 `read_words` collects the entries of single words, `word_orientations` the mean orientation probabilities of single
 words in a reordering table, and `write_augmented` merges new lines into a sorted table.
@@ -33,7 +33,7 @@ from phrasetool.text_splitting import lines_with_ends, single_spaced, split_line
 
 TEXT = "utf-8", "surrogateescape"
 BARS = b" ||| "
-# The indicator feature of an entry that a source of evidence proposed; its logarithm is 1, and 0 for other entries.
+# Indicator feature of an entry that a source of evidence proposed: its logarithm is 1, and 0 for other entries.
 FLAG = math.e
 
 
@@ -60,7 +60,7 @@ def phrase_lines(new: Mapping[str, Sequence[NewEntry]], columns: int, appended: 
     """Return a function that makes lines of a phrase table.
 
     Scores of the table beyond those of Moses' training are 1, which is neutral.  Every target word is aligned with the
-    source; the counts are those of a pair that was seen once, as many as the table has.
+    source.  A line has as many counts as the lines of the table, each of them 1.
 
     Args:
         new: word -> its entries.
@@ -75,7 +75,7 @@ def phrase_lines(new: Mapping[str, Sequence[NewEntry]], columns: int, appended: 
     def line(word: bytes, entry: NewEntry, others: int, form: LineForm) -> bytes:
         flags = [FLAG if number in entry.sources else 1.0 for number in range(columns)]
         target = entry.target.encode(*TEXT)
-        points = " ".join(f"0-{place}" for place in range(len(split_words(target))))
+        points = " ".join(f"0-{position}" for position in range(len(split_words(target))))
         rest = [points.encode(), b" ".join([b"1"] * form.counts)][: max(0, form.fields - 3)]
         written = BARS.join([word, target, _numbers([*entry.scores, *[1.0] * others, *flags])])
         written += b"".join(b" ||| " + field if field else b" |||" for field in rest)
@@ -120,7 +120,7 @@ class WordTable:
         entries: entries that were learnt from a bitext.
         known: all words that have entries.
         rare: word -> all its targets, for rare words that were learnt from a bitext.
-        augmented: whether other entries have indicator features, so that the last columns are from an earlier run.
+        augmented: whether the last columns are indicator features from an earlier run.
         uncounted: number of words without a valid count c(s), which is then taken to be 1.
     """
 
@@ -137,12 +137,12 @@ def read_words(source: Input, columns: int, scan: TableScan, rare: int = 0) -> W
     Args:
         source: a table with the four scores of Moses' training, at its beginning.
         columns: number of sources of evidence, each with an indicator feature if the table was augmented before.
-        scan: how it is read.
+        scan: settings for reading the table.
         rare: words with at most this count are rare.
 
     Raises:
         DataError: the table is damaged, has a malformed line while `scan.on_error` is `fail`, has fewer scores, has
-            factors, or has another number of indicator features; or `rare` is given, and an entry has no count c(s).
+            factors, or has another number of indicator features; or `rare` is positive, and an entry has no count c(s).
     """
 
     def work(raw: RawBlock) -> tuple[RawBlock, list[Row]]:
@@ -168,7 +168,7 @@ def read_words(source: Input, columns: int, scan: TableScan, rare: int = 0) -> W
         entries_read += raw.lines
         scan.progress(raw.position, entries_read)
     known = entries.keys() | flagged.keys()
-    if augmented := flags.are_there():
+    if augmented := flags.exist():
         flags.check(source.name, columns)
     else:
         # The columns that looked like indicator features are ordinary scores.
@@ -186,10 +186,10 @@ def of_one_word(block: EntryBlock) -> Mask:
 
 
 class _Flags:
-    """Detection of indicator features among the last scores: 1 or e in all entries, and 1 in at least one."""
+    """Detection of indicator features: columns at the end of the scores with the values 1 and e, and no others."""
 
     def __init__(self) -> None:
-        # Numbers of columns, from the end: without another value, with a 1, with an e.
+        # Number of last columns without other values; columns, counted from the end, with a 1 and with an e.
         self._run: int | None = None
         self._unset: set[int] = set()
         self._set: set[int] = set()
@@ -203,17 +203,17 @@ class _Flags:
             self._run += 1
 
     def _columns(self) -> list[int]:
-        return [place for place in range(self._run or 0) if place in self._set & self._unset]
+        return [column for column in range(self._run or 0) if column in self._set & self._unset]
 
-    def are_there(self) -> bool:
-        """Whether the table has indicator features."""
+    def exist(self) -> bool:
+        """Return whether the table has indicator features."""
         return bool(self._columns())
 
     def check(self, name: str, columns: int) -> None:
-        """Refuse a table whose number of indicator features differs from that of the sources of evidence."""
+        """Reject a table whose number of indicator features differs from that of the sources of evidence."""
         if columns > (self._run or 0) or self._columns()[-1] >= columns:
             message = f"was augmented with another number of sources of evidence than {columns}"
-            raise DataError(name, message, remedy="name those of then")
+            raise DataError(name, message, remedy="name the sources of that run")
 
 
 def _row(name: str, raw: RawBlock, number: int, need_count: bool) -> Row:
@@ -221,31 +221,33 @@ def _row(name: str, raw: RawBlock, number: int, need_count: bool) -> Row:
     line = raw.text[raw.line_offsets[number] : raw.line_offsets[number + 1]].tobytes()
     fields = line.decode(*TEXT).rstrip("\r\n").split("|||")
     word, numbers = fields[0].strip(" \t"), split_words(fields[2])
-    place = raw.first_entry + number + 1
-    require_trained_scores(name, len(numbers), place)
+    line_number = raw.first_entry + number + 1
+    require_trained_scores(name, len(numbers), line_number)
     if "|" in word:
-        raise DataError(name, f"the word {word} has factors, for which new entries cannot be made", place)
+        raise DataError(name, f"the word {word} has factors, for which new entries cannot be made", line_number)
     scores = [float(score) for score in numbers[:TRAINED]]
     counts = split_words(fields[_COUNTS]) if len(fields) > _COUNTS else []
     try:
-        seen = float(counts[OF_SOURCE])
+        count = float(counts[OF_SOURCE])
     except (IndexError, ValueError):
-        seen = math.nan
-    if not 0 <= seen <= LARGEST_COUNT:
-        seen = math.nan
+        count = math.nan
+    if not 0 <= count <= LARGEST_COUNT:
+        count = math.nan
         if need_count:
             damaged = len(counts) > OF_SOURCE
-            what = f"the counts {' '.join(counts)!r} are damaged" if damaged else "no counts"
-            raise DataError(name, f"{what}; which words are rare is read from c(t) c(s) in the fifth field", place)
+            problem = f"the counts {' '.join(counts)!r} are damaged" if damaged else "no counts"
+            raise DataError(
+                name, f"{problem}; rare words are determined from c(t) c(s) in the fifth field", line_number
+            )
     entry = WordEntry(single_spaced(fields[1]), (scores[0], scores[1], scores[2], scores[3]))
-    return word, entry, seen, numbers[TRAINED:]
+    return word, entry, count, numbers[TRAINED:]
 
 
 def words_of(text: str) -> tuple[Counter[str], bool]:
     """Return the words of a text with their counts, and whether any line has several words.
 
     Args:
-        text: a file with one sentence per line, tokenised as the table, or with one word per line.
+        text: a file with one sentence per line, tokenised like the table, or with one word per line.
 
     Raises:
         DataError: the file cannot be read.
@@ -267,16 +269,16 @@ _UNITS = 10**9
 def word_orientations(source: Input, known: Collection[str], table: str, scan: TableScan) -> DoubleArray:
     """Return the mean probability of each orientation over all entries whose source is one word.
 
-    An entry that is missing in the reordering table gets no penalty from Moses, which is better than any score.
+    Moses does not penalise an entry that is missing in the reordering table; this is better than any score.
 
     Args:
         source: a reordering table, at its beginning.
         known: the words that are sources of the phrase table.
         table: name of the phrase table in messages.
-        scan: how it is read.
+        scan: settings for reading the reordering table.
 
     Returns:
-        float64, shape (S,), of S scores.
+        float64, shape (S,), one value per score column.
 
     Raises:
         DataError: the table is damaged, has a malformed line while `scan.on_error` is `fail`, has no such entry, or
@@ -294,13 +296,13 @@ def word_orientations(source: Input, known: Collection[str], table: str, scan: T
         units = np.rint(_UNITS * np.clip(block.columns[single], 0, 1)).astype(np.int64)
         return raw, units.sum(0), int(single.sum())
 
-    total, count, done = np.zeros(0, np.int64), 0, 0
-    # The mean does not need whole groups of a source.
+    total, count, lines_read = np.zeros(0, np.int64), 0, 0
+    # The mean does not need whole source groups.
     for raw, sums, words in run(replace(scan, whole_groups=False).raw_blocks(source), work, scan.threads):
         total = total + sums if len(total) else sums
         count += words
-        done += raw.lines
-        scan.progress(raw.position, done)
+        lines_read += raw.lines
+        scan.progress(raw.position, lines_read)
     if not count:
         raise DataError(source.name, "has no entry whose source is one word")
     if not shared:
@@ -323,9 +325,9 @@ def write_augmented(
         source: the table, at its beginning.
         output: the augmented table.
         new: words with new entries, some of which may already be sources of the table.
-        new_lines: makes the lines of a word.
+        new_lines: function that returns the lines of a word.
         columns: number of scores of 1 to append to all lines of the table.
-        scan: how it is read.
+        scan: settings for reading the table.
 
     Returns:
         The number of lines of the input table.
@@ -349,7 +351,7 @@ def write_augmented(
         first, last = bisect.bisect_left(keys, groups.first), bisect.bisect_right(keys, groups.last)
         offsets = _offsets(block, passes, len(text))
         if text and not text.endswith(b"\n"):
-            # Another line may be inserted behind the last one.
+            # Another line may be inserted after the last one.
             text += b"\n"
             offsets[-1] += 1
         parts, at = list[bytes](), 0
@@ -377,7 +379,7 @@ def write_augmented(
 
 @dataclass(frozen=True)
 class _Piece:
-    """A block as it is written: its first and last source, and the range of new words between them."""
+    """A block of output: its first and last source, and the range of new words between them."""
 
     first_key: bytes
     last_key: bytes
@@ -388,7 +390,7 @@ class _Piece:
 
 
 class _Groups:
-    """The sources of a block, as keys that its lines begin with."""
+    """The sources of a block as sort keys, with which its lines begin."""
 
     def __init__(self, block: EntryBlock) -> None:
         self._block = block
@@ -401,13 +403,13 @@ class _Groups:
         if self._block.ascending:
             return True
         keys = [self._key(group) for group in range(self._count)]
-        return all(one < other for one, other in itertools.pairwise(keys))
+        return all(key < next_key for key, next_key in itertools.pairwise(keys))
 
     def rows(self, key: bytes) -> tuple[int, int]:
-        """Return the range of lines of a source; an empty range at its sorted position if it has none."""
+        """Return the range of lines of a source; an empty range at its sorted position if it has no lines."""
         group = bisect.bisect_left(range(self._count), key, key=self._key)
-        there = group < self._count and self._key(group) == key
-        return int(self._block.group_offsets[group]), int(self._block.group_offsets[group + there])
+        exists = group < self._count and self._key(group) == key
+        return int(self._block.group_offsets[group]), int(self._block.group_offsets[group + exists])
 
     def _key(self, group: int) -> bytes:
         row = self._block.group_offsets[group]
@@ -423,7 +425,7 @@ def _merged(own: bytes, more: bytes) -> bytes:
 
 
 def _offsets(block: EntryBlock, keep: Mask, size: int) -> Int64Array:
-    """Return the start of each kept line in a text of `size` bytes, in which all entries are longer by the same."""
+    """Return the start of each kept line in a text of `size` bytes that adds equally many bytes to each entry."""
     lengths = np.where(keep, np.diff(block.line_offsets), 0)
     longer = keep & ~block.malformed
     more = (size - int(lengths.sum())) // max(1, int(longer.sum()))

@@ -38,7 +38,7 @@ class DevelopmentSet:
     Attributes:
         model: the model that translates it.
         source, reference: the texts of the two files.
-        sentences: number of lines of each.
+        sentences: number of lines of each file.
         check: the sanity checks of the files.
     """
 
@@ -50,7 +50,7 @@ class DevelopmentSet:
 
     @classmethod
     def read(cls, request: PruneRequest, watch: Watch) -> DevelopmentSet:
-        """Read the model's ini and both sides; warn about sentences that the table was made from.
+        """Read the ini and both sides; warn about sentence pairs of the bitext that the table was made from.
 
         Raises:
             DataError: the decoder does not support the ini; a file is empty, or the two differ in their number of
@@ -78,18 +78,18 @@ class DevelopmentSet:
 
 
 def _warn_of_overlap(dev: tuple[str, str], texts: list[bytes], corpora: tuple[str, str], watch: Watch) -> None:
-    """Warn if development and training texts overlap, because this BLEU does not carry over to other text."""
+    """Warn if development and training texts overlap, because BLEU would not generalise to other text."""
     shared = shared_pairs(corpora, {_TEXT: (texts[0], texts[1])})
     if shared:
-        seen, of = shared[_TEXT]
+        overlap, total = shared[_TEXT]
         watch.warn(
-            f"{seen:,} of {of:,} sentence pairs of {dev[0]} are in {corpora[0]}; BLEU on training data says "
+            f"{overlap:,} of {total:,} sentence pairs of {dev[0]} are in {corpora[0]}; BLEU on training data says "
             "little about other text"
         )
 
 
 class FullTable:
-    """The translations of the development set by the full table, and a decoder for subsets of the table.
+    """The translations of the development set with the full table, and a decoder for subsets of the table.
 
     Args:
         development: the development set.
@@ -124,7 +124,7 @@ class FullTable:
         return cls(development, loaded, watch)
 
     def pruned(self, label: str, keep: Mask) -> BleuSamples:
-        """Return BLEU of the translations with a subset of the entries, on all samples.
+        """Return BLEU of the translations with a subset of the entries, on all bootstrap samples.
 
         Args:
             label: name of the table in progress reports.
@@ -141,12 +141,12 @@ class FullTable:
 
 
 class _Steps:
-    """Tables of different sizes by one ranking, each compared with the full table.
+    """Tables of different sizes from one ranking, each compared with the full table.
 
     Args:
         request: the settings.
         baseline: the full table.
-        ranking: of its entries.
+        ranking: ranking of its entries.
         watch: progress listener.
     """
 
@@ -167,7 +167,7 @@ class _Steps:
         """Return the table of this size.
 
         Raises:
-            TooSmallError: more entries are protected.
+            TooSmallError: more entries than this are protected.
         """
         share = entries / max(self.entries, 1)
         return self._ranking.decide(OfSize(share), self.best(entries))
@@ -226,12 +226,12 @@ def search_budget(request: PruneRequest, baseline: FullTable, ranking: RankedTab
     search = search_size(steps, size_grid(steps.entries, steps.smallest()), request.max_bleu_loss, request.non_inferior)
     entries = search.answer.entries
     best = steps.best(entries)
-    _tell_answer(search, steps.entries, best, watch)
+    _report_answer(search, steps.entries, best, watch)
     rule = f"loss{request.max_bleu_loss:g}{'+non-inferior' if request.non_inferior else ''}+size{entries}+"
     return Chosen(steps.select(entries), best, rule, {"budget": _figures(request, steps, search)})
 
 
-def _tell_answer(search: Found, of: int, best: KeepBest, watch: Watch) -> None:
+def _report_answer(search: Found, of: int, best: KeepBest, watch: Watch) -> None:
     answer = search.answer
     watch.say(f"answer: {_size(answer.entries, of, best)}: {_difference(answer.result)}")
     for trial in search.by_chance:

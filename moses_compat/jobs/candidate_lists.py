@@ -7,13 +7,13 @@ The lexical shortlist of Marian, and of the translator in Firefox, which is base
 format (marian-dev, src/data/shortlist.h, `LexicalShortlistGenerator::load`) has lines `target source probability`.  The
 binary format (`BinaryShortlistGenerator`) consists of little-endian integers of eight bytes:
 
-    magic  checksum  first  best  S + 1  N      the first units of the target vocabulary that are always candidates, the
-                                                most candidates of a unit, S source units, N candidates
-    where the candidates of each source unit begin, and the end
+    magic  checksum  first  best  S + 1  N      first: how many of the first target units are always candidates; best:
+                                                most candidates of a unit; S source units; N candidates
+    start of the candidates of each source unit, and the end
     the candidates: numbers of target units in four bytes, ascending for each source unit
 
-The checksum covers all complete groups of eight bytes behind it, as in `util::hashMem`.  Marian refuses a file in which
-the last source unit has no candidate; it gets the first target unit, which ends a sentence.
+The checksum covers all complete groups of eight bytes after it, as in `util::hashMem`.  Marian rejects a file in which
+the last source unit has no candidate; such a unit gets the first target unit, which ends a sentence.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from moses_compat.corpora.texts import read_text_lines
 from moses_compat.files.paths import display_name, scratch_place
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, CountTally
-from moses_compat.lines.fields import parts_lines, phrase_text
+from moses_compat.lines.fields import has_separators, phrase_text
 from moses_compat.lines.numbers import DIRECT_COLUMN, require_trained_scores
 from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
 from moses_compat.measures.similarities import SimilaritySource
@@ -68,14 +68,14 @@ class SourceEntries:
 
     Attributes:
         raw: the block.
-        text: of the block.
+        text: text of the block.
         source_starts, source_ends: int64, shape (G,), offsets of the sources in the text.
         weights: float64, shape (G,), counts of the sources; 1 if the table has none.
         group_offsets: int64, shape (G + 1,).
         target_starts, target_ends: int64, shape (N,), offsets of the targets in the text.
         values: float64, shape (N,), contributions of the entries to the probabilities of their words.
         counts: float64, shape (N,), joint counts of the entries; p(e|f) if the table has none.
-        tally: of the counts of all entries of the block.
+        tally: tally of the counts of all entries of the block.
     """
 
     raw: RawBlock
@@ -92,13 +92,13 @@ class SourceEntries:
 
 
 class EntrySelector:
-    """Reads a table once, and selects the entries of short sources.
+    """Reader that selects the entries of short sources in one pass.
 
     Args:
         source: the table, at its beginning.
-        scan: how it is read.
+        scan: settings for reading the table.
         longest: largest number of words of a source.
-        similarities: weights of the entries, if any.
+        similarities: similarities that weight the entries, if any.
     """
 
     def __init__(self, source: Input, scan: TableScan, longest: int, similarities: SimilaritySource | None) -> None:
@@ -175,7 +175,7 @@ class CandidateRequest:
         source_vocabulary, target_vocabulary: files of the units, see `phrasetool.export.vocabularies`.
         evaluate: a text and its translation, on which coverage is measured.
         similarities: similarities s of both directions; the probability of an entry is multiplied by exp(mean(s) - 1).
-        scan: how the table is read.
+        scan: settings for reading the table.
         sort: whether the table is sorted first.
     """
 
@@ -211,7 +211,7 @@ class CandidateReport:
         always: units that are always candidates.
         source_units, target_units: shares of the table's words, weighted by their counts, that consist of units of the
             vocabulary.
-        coverage: of the text for evaluation.
+        coverage: coverage of the text for evaluation.
         counts: numbers of entries with missing and derived joint counts.
         unreadable: words that were skipped because a reader of the list would split them.
     """
@@ -232,8 +232,8 @@ class CandidateReport:
         return asdict(self)
 
 
-# Shares of known tokens: below the first, a text is refused; below the second there is a warning, which suggests
-# another form of the text if the share of this form is higher by the third.
+# Shares of known tokens below which a text is rejected, and below which there is a warning.  Third: the gain from lower
+# case, or the share of subword units, above which the message suggests this as the reason.
 _LEAST, _DOUBTFUL, _GAIN = 0.1, 0.7, 0.1
 _JOINER, _SPACE_MARK = b"@@", "\u2581".encode()
 Line = Callable[[str], list[bytes]]
@@ -244,7 +244,7 @@ class Coverage:
     """Coverage of a translation by candidates.
 
     Attributes:
-        sentences, tokens: of the translation.
+        sentences, tokens: numbers of sentences and tokens of the translation.
         covered: tokens that are candidates of their sentences.
         whole: sentences with all tokens covered.
         reachable: tokens that are candidates of any phrase.
@@ -264,11 +264,11 @@ class Coverage:
 
 
 class CoverageMeter:
-    """Measures the coverage of a translation by the lines of a list.
+    """Meter of the coverage of a translation by the lines of a list.
 
     Args:
         texts: a text, and its translation.
-        source_line, target_line: split a line into units.
+        source_line, target_line: functions that split a line into units.
 
     Raises:
         DataError: a text cannot be read, is empty, or the texts have different numbers of lines.
@@ -304,7 +304,7 @@ class CoverageMeter:
         """Return the coverage by all lines so far.
 
         Args:
-            known: returns whether the table has a source unit.
+            known: function that returns whether the table has a source unit.
         """
         longest = max((key.count(b" ") + 1 for key in self._lists if key), default=0)
         always = self._lists.get(b"", set())
@@ -326,7 +326,7 @@ class CoverageMeter:
         return [unit for line in self._sources for unit in line]
 
     def check(self, coverage: Coverage, known: Callable[[bytes], bool], scan: TableScan) -> None:
-        """Refuse a text that does not match the table, or warn about it.
+        """Reject a text that does not match the table, or warn about it.
 
         Raises:
             DataError: almost no token of the text is known, and `scan.force` is not set.
@@ -360,12 +360,12 @@ def _parts(units: Sequence[bytes], longest: int) -> Iterator[bytes]:
             yield b" ".join(units[first:last])
 
 
-# A vocabulary that covers a smaller share of a table is refused; below the second share there is a warning.
+# Shares of a table's words below which a vocabulary is rejected, and below which there is a warning.
 _LEAST_UNITS, _FEW_UNITS = 0.1, 0.7
 
 
 class ListWriter(Protocol):
-    """Writes a list of candidates.
+    """Writer of a list of candidates.
 
     Attributes:
         breaks: characters at which the list's reader splits words, in addition to spaces, tabs and line ends.
@@ -397,7 +397,7 @@ class Collected:
             for path in (request.source_vocabulary, request.target_vocabulary)
         )
         self._source_words, self._target_words = Symbols(), Symbols()
-        # A map is looked up by text, also for words that are not in the vocabulary.
+        # A vocabulary map is looked up by text, and may contain words that are not in the vocabulary.
         known = self.source_vocabulary.numbers if request.shortlist else None
         source, target = self.source_vocabulary.segmenter, self.target_vocabulary.segmenter
         self._unreadable: set[bytes] = set()
@@ -416,7 +416,7 @@ class Collected:
 
     def _word(self, token: bytes) -> str:
         word = phrase_text(token)
-        if parts_lines(word) or any(character in word for character in self._breaks):
+        if has_separators(word) or any(character in word for character in self._breaks):
             self._unreadable.add(token)
             return ""
         return word
@@ -444,15 +444,15 @@ class Collected:
         np.add.at(self.frequencies, targets.words, np.repeat(counts, targets.lengths))
 
     def _look_at_units(self, sources: Phrases, weights: DoubleArray, targets: Phrases, counts: DoubleArray) -> None:
-        """Update the shares of the words that are in the vocabularies."""
+        """Update the shares of words that are in the vocabularies."""
         sides = ((self.sources, sources, weights), (self.targets, targets, counts))
         for side, (units, phrases, times) in enumerate(sides):
             known = units.known(phrases.words)
-            seen = np.repeat(times, phrases.lengths)
-            self._seen[side] += seen[known].sum(), seen.sum()
+            occurrences = np.repeat(times, phrases.lengths)
+            self._seen[side] += occurrences[known].sum(), occurrences.sum()
 
     def check_units(self) -> tuple[float, float]:
-        """Refuse a vocabulary that covers almost nothing of the table, or warn about one that covers little.
+        """Reject a vocabulary that covers almost nothing of the table, or warn about one that covers little.
 
         Returns:
             The shares of the table's source and target words that are in the vocabularies.
@@ -461,7 +461,7 @@ class Collected:
             DataError: a vocabulary covers almost nothing, and `scan.force` is not set.
         """
         request = self.request
-        shares = [float(known / seen) if seen else 1.0 for known, seen in self._seen]
+        shares = [float(known / total) if total else 1.0 for known, total in self._seen]
         names = (request.source_vocabulary, request.target_vocabulary)
         for side, path, share in zip(("source", "target"), names, shares, strict=True):
             if path and share < _FEW_UNITS:
@@ -477,17 +477,17 @@ class Collected:
         return shares[0], shares[1]
 
     def knows(self, unit: bytes) -> bool:
-        """Whether a source unit occurs in the table."""
+        """Return whether a source unit occurs in the table."""
         return self.sources.units.id(unit) >= 0
 
     @property
     def always(self) -> Int32Array:
-        """Return the units that are always candidates."""
+        """The units that are always candidates."""
         return most_frequent(self.frequencies, self.request.always)
 
     @property
     def target_texts(self) -> Texts:
-        """Return the target units as texts."""
+        """The target units as texts."""
         return Texts(*self.targets.units.text)
 
 
@@ -533,7 +533,7 @@ def export_candidates(request: CandidateRequest, writer: ListWriter, watch: Watc
 
 
 class MapWriter:
-    """Writes a vocabulary map as CTranslate2 reads it (src/vocabulary_map.cc).
+    """Writer of a vocabulary map as CTranslate2 reads it (src/vocabulary_map.cc).
 
     A line is a source phrase, a tab, and target units separated by spaces; the phrase is empty for units that are
     always candidates.  If a phrase had two lines, CTranslate2 would use only the second.
@@ -558,20 +558,20 @@ class MapWriter:
         selector = Selector(collected.request.most, always, len(words.offsets) - 1)
         selector.learn(store.pieces(), collected.sources.words)
         # Two source phrases can have the same text only if units are joined to words.
-        seen: set[bytes] | None = set() if collected.source_vocabulary.segmenter.glues else None
+        written_keys: set[bytes] | None = set() if collected.source_vocabulary.segmenter.glues else None
         for candidates in selector.select(store.pieces()):
             chosen = np.flatnonzero(np.diff(candidates.offsets))
             keys, rows = collected.sources.keys(candidates.sources.select(chosen))
             lines = lines_of(keys, joined(as_phrases(candidates), words), chosen[rows]).tobytes()
-            if seen is not None:
-                lines = _first_of_each(lines, seen)
+            if written_keys is not None:
+                lines = _first_of_each(lines, written_keys)
             report.phrases += lines.count(b"\n")
             report.candidates += int(np.diff(candidates.offsets)[chosen[rows]].sum())
             yield lines
 
 
 def _first_of_each(lines: bytes, seen: set[bytes]) -> bytes:
-    """Return the lines whose keys have not been seen before."""
+    """Return the lines whose keys are not in `seen`, and add these keys."""
     kept = []
     for line in lines_with_ends(lines):
         key = line.partition(b"\t")[0]
@@ -582,9 +582,9 @@ def _first_of_each(lines: bytes, seen: set[bytes]) -> bytes:
 
 
 class ShortlistWriter:
-    """Writes a shortlist.
+    """Writer of a shortlist.
 
-    Marian reads the words of a text with `>>`, which splits at every white space of C; a binary one has numbers.
+    Marian reads the words of a text shortlist with `>>`, which splits at C's white space; a binary one has numbers.
     """
 
     breaks = "\v\f"
@@ -592,9 +592,9 @@ class ShortlistWriter:
     def write(self, output: Output, collected: Collected, meter: CoverageMeter | None) -> CandidateReport:
         """Write the shortlist."""
         request, targets = collected.request, len(collected.targets.units)
-        all_of_them = unit_candidates(collected.store.pieces(), collected.sources.expand, targets, request.least)
+        all_candidates = unit_candidates(collected.store.pieces(), collected.sources.expand, targets, request.least)
         selector = Selector(request.most, np.zeros(0, np.int32), targets)
-        candidates = next(iter(selector.select([all_of_them])))
+        candidates = next(iter(selector.select([all_candidates])))
         sources, words = collected.sources.units.words, collected.targets.units.words
         if request.binary:
             output.write(output.encode(self._binary(collected, candidates)))
@@ -614,7 +614,7 @@ class ShortlistWriter:
 
     @staticmethod
     def _always(collected: Collected) -> list[bytes]:
-        """Return the units that are always candidates: the first of Marian's vocabulary, or else the most frequent."""
+        """Return the units that are always candidates: the first of a numbered vocabulary, else the most frequent."""
         numbers, count = collected.target_vocabulary.numbers, collected.request.always
         if numbers is None:
             words = collected.targets.units.words
@@ -632,8 +632,8 @@ class ShortlistWriter:
             if vocabulary.numbers is None:
                 raise DataError(path, "does not number its units, which a binary shortlist needs")
             known = vocabulary.numbers
-            found_here = [known[unit.decode("utf-8", "surrogateescape")] for unit in side.units.words]
-            numbers.append((np.array(found_here, np.int64), max(known.values())))
+            numbers_of_side = [known[unit.decode("utf-8", "surrogateescape")] for unit in side.units.words]
+            numbers.append((np.array(numbers_of_side, np.int64), max(known.values())))
         (source_numbers, last_source), (target_numbers, _) = numbers
         sources, targets = source_numbers[candidates.sources.words[candidates.groups]], target_numbers[candidates.words]
         if last_source not in sources:
@@ -647,9 +647,9 @@ def binary_shortlist(offsets: npt.NDArray[np.int64], targets: npt.NDArray[np.int
     """Return a binary shortlist.
 
     Args:
-        offsets: int64, shape (S + 1,), where the candidates of each source unit begin, and the end.
+        offsets: int64, shape (S + 1,), start of the candidates of each source unit, and the end.
         targets: int64, shape (N,), numbers of target units.
-        first, best: fields of the header, see above.
+        first, best: fields of the header, see the description of this module.
     """
     body = np.array([first, best, len(offsets), len(targets)], "<u8").tobytes()
     body += offsets.astype("<u8").tobytes() + targets.astype("<u4").tobytes()

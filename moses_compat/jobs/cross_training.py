@@ -39,7 +39,7 @@ def filter_by_cross_training(
     seed: int = 1,
     watch: Watch = SILENT,
 ) -> FilterReport:
-    """Train two classifiers on a bitext, and keep the pairs that the classifier of the other half rates as parallel.
+    """Train a classifier on each half of a bitext, and keep the pairs that the classifier of the other half accepts.
 
     Models and halves are stored in a folder next to the first output, so that interrupted work can be resumed; the
     folder is removed when all outputs are complete.
@@ -47,8 +47,8 @@ def filter_by_cross_training(
     Args:
         request: the settings of the filter.
         best_threshold: use the mean of the thresholds that were best in training instead of that of the request.
-        dev: a development set of right pairs; None holds out pairs of each half, wrong ones among them.
-        seed: of the training.
+        dev: a development set of correct pairs; if None, pairs of each half are held out, including incorrect ones.
+        seed: random seed of the training.
         watch: progress listener.
 
     Raises:
@@ -75,10 +75,10 @@ def _cross_train(
     """Train a classifier on each half of a bitext: the pairs at even and at odd positions, counted from 0.
 
     Args:
-        request: names the bitext; pairs with an empty side are skipped, and so are dropped copies.  The models are
-            stored next to its first output file.
-        dev: the development set of both, if there is one.
-        seed: of the training.
+        request: the settings of the filter; pairs with an empty side are skipped, and so are dropped copies.  The
+            models are stored next to the first output file.
+        dev: the development set of both classifiers, if any.
+        seed: random seed of the training.
         watch: progress listener.
 
     Returns:
@@ -138,7 +138,7 @@ def _write_halves(request: FilterRequest, folder: Path, watch: Watch) -> None:
                 row += 1
     if min(numbers) < FEWEST_PAIRS:
         raise DataError(
-            request.source, f"half of its pairs are only {min(numbers):,}; expected {FEWEST_PAIRS} or more for training"
+            request.source, f"one half has only {min(numbers):,} pairs; expected {FEWEST_PAIRS} or more for training"
         )
     if copies > _MANY_COPIES * row and not request.drop_copies:
         watch.warn(
@@ -155,7 +155,7 @@ def _classifier(folder: Path, half: str, development: TextPairs | None, seed: in
     from phrasetool.training.loop import finished_epochs
     from phrasetool.training.run import CHECKPOINT
 
-    place = folder / half
+    model_folder = folder / half
     settings = PairClassifierSettings(seed=seed, search_units=0)
     source, target = (os.fspath(folder / f"{half}.{side}") for side in _SIDES)
     everything = read_parallel_texts(source, target)
@@ -167,16 +167,16 @@ def _classifier(folder: Path, half: str, development: TextPairs | None, seed: in
         else:
             development = development.up_to(settings.max_length)
             record["dev"] = development.fingerprint
-        if (place / "config.json").exists():
-            model = PairClassifierModel.load(os.fspath(place))
+        if (model_folder / "config.json").exists():
+            model = PairClassifierModel.load(os.fspath(model_folder))
             if all(model.training.get(name) == record.get(name) for name in ("text", "dev")):
                 return model
         watch.say(
             f"training a classifier on the pairs at {half} positions: {len(pairs):,} pairs, and "
             f"{len(development):,} as its development set"
         )
-        unfinished = (place / CHECKPOINT).exists()
-        finished = finished_epochs(place, unfinished) * len(pairs)
+        unfinished = (model_folder / CHECKPOINT).exists()
+        finished = finished_epochs(model_folder, unfinished) * len(pairs)
         with watch.items(f"train, {half}", settings.passes * len(pairs), "pair", finished) as tick:
 
             def report(epoch: PairClassifierReport) -> None:
@@ -186,7 +186,7 @@ def _classifier(folder: Path, half: str, development: TextPairs | None, seed: in
                 )
 
             run = TrainingRun(
-                place, resume=unfinished, overwrite=not unfinished, record=record, on_report=report, tick=tick
+                model_folder, resume=unfinished, overwrite=not unfinished, record=record, on_report=report, tick=tick
             )
             return train_pair_classifier(pairs, development, settings, run)
     except ValueError as error:

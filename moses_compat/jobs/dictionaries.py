@@ -33,7 +33,7 @@ from moses_compat.corpora.texts import read_text_lines
 from moses_compat.files.paths import display_name
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, OF_TARGET, CountTally, CountUse
-from moses_compat.lines.fields import holds_white_space, parts_lines, phrase_text
+from moses_compat.lines.fields import has_separators, holds_white_space, phrase_text
 from moses_compat.lines.numbers import DIRECT_COLUMN, INVERSE_COLUMN, require_trained_scores
 from moses_compat.measures.entry_reader import EntryReader, Item
 from moses_compat.measures.similarities import SimilaritySource
@@ -58,11 +58,11 @@ class TermPair:
     """A term and its translation.
 
     Attributes:
-        source, target: words with a space between.
-        score: see above.
+        source, target: words separated by a space.
+        score: see the description of this module.
         direct, inverse: p(target|source) and p(source|target) as in the table.
-        count: how often the pair was extracted; None if that is not known.
-        similarity: of both sides; None if nothing is known of it.
+        count: number of extractions of the pair; None if unknown.
+        similarity: similarity of both sides; None if unknown.
     """
 
     source: str
@@ -75,7 +75,11 @@ class TermPair:
 
 
 def is_term(words: Sequence[str], stop_words: Collection[str]) -> bool:
-    """Whether words may be a term: with a letter, no mark at an end, and no stop word there if there are several."""
+    """Return whether words may be a term.
+
+    A term contains a letter, its first and last word contain a letter or digit, and if it has several words, neither of
+    these two is a stop word.
+    """
     if not any(letter.isalpha() for word in words for letter in word):
         return False
     ends = (words[0], words[-1])
@@ -85,19 +89,19 @@ def is_term(words: Sequence[str], stop_words: Collection[str]) -> bool:
 
 
 def ranked(pairs: Iterable[TermPair]) -> list[TermPair]:
-    """Pairs from the best to the worst; equally good ones in the order of their texts."""
+    """Return the pairs from the best to the worst; pairs with equal scores are in the order of their texts."""
     return sorted(pairs, key=lambda pair: (-pair.score, pair.source, pair.target))
 
 
 def best_terms(pairs: Iterable[TermPair], most: int) -> list[TermPair]:
-    """Return the best pairs: at most `most` of a source or a target, and none that only adds or lacks words.
+    """Return the best pairs: at most `most` per source and per target, and none with wrong boundaries.
 
-    A pair that has one side in common with a better one, and whose other side contains the other side of that, or is
-    contained in it, is one that was cut at a wrong place.
+    A pair has wrong boundaries if it shares one side with a better pair, and its other side contains, or is contained
+    in, the other side of that pair.
 
     Args:
         pairs: in any order.
-        most: translations of a source, and sources of a target.
+        most: largest number of translations of a source, and of sources of a target.
     """
     by_source: defaultdict[str, list[str]] = defaultdict(list)
     by_target: defaultdict[str, list[str]] = defaultdict(list)
@@ -106,8 +110,8 @@ def best_terms(pairs: Iterable[TermPair], most: int) -> list[TermPair]:
         targets, sources = by_source[pair.source], by_target[pair.target]
         if len(targets) >= most or len(sources) >= most:
             continue
-        nested = any(_nested(pair.target, other) for other in targets)
-        if nested or any(_nested(pair.source, other) for other in sources):
+        nested = any(_nested(pair.target, accepted) for accepted in targets)
+        if nested or any(_nested(pair.source, accepted) for accepted in sources):
             continue
         targets.append(pair.target)
         sources.append(pair.source)
@@ -116,13 +120,13 @@ def best_terms(pairs: Iterable[TermPair], most: int) -> list[TermPair]:
 
 
 def _nested(one: str, other: str) -> bool:
-    """Whether the words of one text are a part of the other's."""
+    """Return whether one text contains the words of the other."""
     one, other = f" {one} ", f" {other} "
     return one in other or other in one
 
 
 def spread(pairs: Sequence[TermPair], count: int) -> list[TermPair]:
-    """So many pairs, evenly from the first to the last."""
+    """Return `count` pairs, evenly spaced from the first to the last."""
     if len(pairs) <= count:
         return list(pairs)
     if count == 1:
@@ -177,7 +181,7 @@ def read_pairs(
 
     Args:
         source: the table, at its beginning; in any order.
-        scan: how it is read.
+        scan: settings for reading the table.
         chosen: the filter.
         similarities: similarities of the entries, if any.
         both: whether both probabilities must be high enough, or only one of them.
@@ -206,9 +210,9 @@ def read_pairs(
         counts = read.counts.values
         known: Mask = np.logical_and(np.isfinite(counts).all(axis=1), (counts[:, :OF_PAIR] > 0).all(axis=1))
         plain = np.clip(read.columns[:, ::-1], 0, 1)
-        taken = discounted_frequencies(counts[:, [OF_PAIR]], counts[:, [OF_SOURCE, OF_TARGET]])
-        less = np.where(known[:, None], np.clip(taken, 0, 1), plain)
-        enough = (less if chosen.discounted else plain) >= chosen.least
+        frequencies = discounted_frequencies(counts[:, [OF_PAIR]], counts[:, [OF_SOURCE, OF_TARGET]])
+        discounted = np.where(known[:, None], np.clip(frequencies, 0, 1), plain)
+        enough = (discounted if chosen.discounted else plain) >= chosen.least
         good = short & ~block.malformed & (enough.all(axis=1) if both else enough.any(axis=1))
         good &= ~known | (counts[:, OF_PAIR] >= chosen.count)
         pairs = []
@@ -223,8 +227,8 @@ def read_pairs(
             pairs.append(
                 PairEntry(
                     phrase_text(block.text[line:end].tobytes()), words, float(plain[row, 0]), float(plain[row, 1]),
-                    (float(less[row, 0]), float(less[row, 1])), float(counts[row, OF_PAIR]) if known[row] else None,
-                    similarity,
+                    (float(discounted[row, 0]), float(discounted[row, 1])),
+                    float(counts[row, OF_PAIR]) if known[row] else None, similarity,
                 )
             )  # fmt: skip
         return read.raw, pairs, tally
@@ -317,7 +321,7 @@ class LexiconRequest:
         sample: number of pairs to write, evenly over all ranks; 0 for all.
         evaluate: a text and its translation, on which the precision of pairs is estimated.
         similarities: similarities of the entries, if any.
-        scan: how the table is read.
+        scan: settings for reading the table.
     """
 
     table: str
@@ -337,13 +341,13 @@ class LexiconRequest:
 
 
 @dataclass(frozen=True)
-class Rightness:
+class LexiconPrecision:
     """Precision of pairs in a text and its translation.
 
     Attributes:
         pairs: pairs whose source occurs in the text.
         right: pairs whose target is in the translation of such a sentence.
-        places, right_places: sentences in which a source occurs, and those with the target in their translation.
+        places, right_places: occurrences of sources in sentences, and those with the target in the translation.
     """
 
     pairs: int
@@ -364,7 +368,7 @@ class LexiconReport:
         written: pairs that were written.
         rightness: precision of all pairs of the lexicon.
         counts: numbers of entries with missing and derived joint counts.
-        unreadable: entries that were skipped because a side holds a tab or a line end.
+        unreadable: entries that were skipped because a side contains a tab or a line end.
     """
 
     entries: int
@@ -372,7 +376,7 @@ class LexiconReport:
     terms: int
     pairs: int
     written: int
-    rightness: Rightness | None = None
+    rightness: LexiconPrecision | None = None
     counts: CountTally = field(default_factory=CountTally)
     unreadable: int = 0
 
@@ -398,7 +402,7 @@ def export_lexicon(request: LexiconRequest, watch: Watch = SILENT) -> LexiconRep
         for raw, pairs, counts in read_pairs(source, scan, chosen, request.similarities):
             entries += raw.lines
             tally += counts
-            readable = [pair for pair in pairs if not (parts_lines(pair.source) or parts_lines(pair.target))]
+            readable = [pair for pair in pairs if not (has_separators(pair.source) or has_separators(pair.target))]
             unreadable += len(pairs) - len(readable)
             pairs = readable
             considered += (pair for pair in pairs if min(pair.discounted) >= request.least)
@@ -442,29 +446,29 @@ def _plain(line: str) -> str:
     return single_spaced(unescape(line.encode("utf-8", "surrogateescape")).decode("utf-8", "replace"))
 
 
-def rightness(pairs: Sequence[TermPair], texts: Sequence[str]) -> Rightness:
-    """Measure the precision of pairs in a text, tokenised as the table, and its translation.
+def rightness(pairs: Sequence[TermPair], texts: Sequence[str]) -> LexiconPrecision:
+    """Measure the precision of pairs in a text, tokenised like the table, and its translation.
 
     Raises:
-        DataError: a text cannot be read, or they have different numbers of lines.
+        DataError: a text cannot be read, or the texts have different numbers of lines.
     """
     sources, targets = ([_plain(line) for line in lines] for lines in map(read_text_lines, texts))
     if len(sources) != len(targets):
         raise DataError(texts[1], f"{len(targets):,} lines, but {texts[0]} has {len(sources):,}")
     longest = max((pair.source.count(" ") + 1 for pair in pairs), default=0)
-    places: defaultdict[str, set[int]] = defaultdict(set)
+    lines_by_phrase: defaultdict[str, set[int]] = defaultdict(set)
     for number, line in enumerate(sources):
         words = line.split(" ")
         for first in range(len(words)):
             for last in range(first + 1, min(first + longest, len(words)) + 1):
-                places[" ".join(words[first:last])].add(number)
-    seen = right = occurrences = right_places = 0
+                lines_by_phrase[" ".join(words[first:last])].add(number)
+    occurring = right = occurrences = right_places = 0
     for pair in pairs:
-        if lines := places.get(pair.source):
+        if lines := lines_by_phrase.get(pair.source):
             hits = sum(f" {pair.target} " in f" {targets[number]} " for number in lines)
-            seen, right = seen + 1, right + (hits > 0)
+            occurring, right = occurring + 1, right + (hits > 0)
             occurrences, right_places = occurrences + len(lines), right_places + hits
-    return Rightness(seen, right, occurrences, right_places)
+    return LexiconPrecision(occurring, right, occurrences, right_places)
 
 
 @dataclass(frozen=True)
@@ -476,7 +480,7 @@ class DictionaryRequest:
         output: file of the dictionary from source to target.
         reverse: file of the dictionary from target to source, if any.
         least: smallest probability of a pair.
-        scan: how the table is read.
+        scan: settings for reading the table.
     """
 
     table: str
@@ -494,7 +498,7 @@ class DictionaryReport:
         entries: lines of the table.
         pairs: pairs of the dictionary from source to target.
         reverse_pairs: pairs of the dictionary from target to source.
-        unreadable: pairs that were skipped because a word holds white space, at which Bicleaner splits lines.
+        unreadable: pairs that were skipped because a word contains white space, at which Bicleaner splits lines.
     """
 
     entries: int = 0

@@ -1,8 +1,8 @@
-"""Filter a bitext for pairs that are translations of each other: streamed, block by block.
+"""Filter a bitext for pairs that are translations of each other, streaming it block by block.
 
 A sample of the first pairs shows whether the classifier matches the bitext.  A bitext may be noisy: the model can be
 suitable even if half of the pairs are wrong, as measured on 29,000 pairs of German and English, half of them exchanged
-(see the guide to filtering).  So a model is refused only if it is at chance level, or if most words are unknown.
+(see the guide to filtering).  So a model is rejected only if it is at chance level, or if most words are unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from moses_compat.jobs.mine import COPY, plain_words
 from moses_compat.measures.model_fit import FitCheck, drain
 from moses_compat.measures.similarities import finishing, parts_folder
 from phrasetool.errors import DataError, PhraseToolError
-from phrasetool.models.fit import ModelFit
+from phrasetool.models.fit import ModelCompatibility
 from phrasetool.nn.device import one_torch_thread
 from phrasetool.pair_classifier.bitext_scores import ClassifierScorer, PairScorer, PairScores
 from phrasetool.pair_classifier.model import PairClassifierModel, fit_of_pairs
@@ -59,7 +59,7 @@ class SentencePairs:
     """N consecutive pairs.
 
     Attributes:
-        first: number of the first pair, from 0.
+        first: 0-based index of the first pair.
         sources, targets: N lines each, with their line ends.
         position: bytes of the source file that have been read at the end of the pairs.
     """
@@ -91,7 +91,7 @@ def pair_blocks(
     """Read both sides in parallel.
 
     Args:
-        source, target: at their beginning.
+        source, target: the files, at their beginning.
         progress: called with the bytes of the source and the pairs read so far.
 
     Raises:
@@ -124,18 +124,18 @@ def take_sample(
     """Draw a sample of the first pairs without empty sides; return it and the blocks that were read for it.
 
     Args:
-        blocks: of a bitext, from its beginning.
-        seed: of the sample.
+        blocks: blocks of a bitext, from its beginning.
+        seed: random seed of the sample.
     """
-    taken: list[SentencePairs] = []
+    blocks_read: list[SentencePairs] = []
     size = 0
     while size < LOOK_AHEAD and (block := next(blocks, None)) is not None:
-        taken.append(block)
+        blocks_read.append(block)
         size += len(block)
-    sides = [[line for block in taken for line in block.written[which]] for which in range(2)]
+    sides = [[line for block in blocks_read for line in block.written[side]] for side in range(2)]
     good = [row for row, pair in enumerate(zip(*sides, strict=True)) if all(pair)]
     rows = np.sort(np.random.default_rng(seed).permutation(np.array(good, np.int64))[:SAMPLE]).tolist()
-    return ([sides[0][row] for row in rows], [sides[1][row] for row in rows]), taken
+    return ([sides[0][row] for row in rows], [sides[1][row] for row in rows]), blocks_read
 
 
 def check_bitext(
@@ -147,7 +147,7 @@ def check_bitext(
         name: name of the bitext in messages.
         model: the model of the folder that the check names.
         sample: see `take_sample`.
-        check: reports or refuses the result.
+        check: reports the result, or rejects the model.
 
     Raises:
         DataError: the model does not match, and `force` is not set.
@@ -159,8 +159,8 @@ def usual_lengths(sample: tuple[list[bytes], list[bytes]]) -> tuple[Int64Array, 
     """Return the lengths in words of sources and of targets of some pairs, ascending; shape (L,), L at most 16."""
     sources, targets = (sentence_lengths(side) for side in sample)
     order = np.lexsort((targets, sources))
-    places = order[np.linspace(0, max(len(order) - 1, 0), min(_LENGTHS, len(order))).astype(np.int64)]
-    return sources[places], targets[places]
+    rows = order[np.linspace(0, max(len(order) - 1, 0), min(_LENGTHS, len(order))).astype(np.int64)]
+    return sources[rows], targets[rows]
 
 
 @dataclass
@@ -172,7 +172,7 @@ class PairCounts:
         kept: kept pairs.
         reasons: numbers of rejected pairs by reason; a pair with several reasons counts for each.
         copies: pairs of two equal sentences.
-        over_long: pairs with a side of more words than the classifier reads.
+        over_long: pairs with a side that is longer than the input limit of the classifier.
         certainty: sum of the scores of the kept pairs.
     """
 
@@ -233,7 +233,7 @@ class PairDecisions:
             block, judged: the pairs and their scores.
             threshold: lowest score of a kept pair.
             drop_copies: whether to reject pairs of two equal sentences.
-            longest: number of words of a sentence that the classifier reads.
+            longest: largest number of words of a sentence that the classifier reads.
             too_many: rows of pairs at the threshold that are rejected so that the exact share of pairs is kept.
         """
         low = (np.isnan(judged.scores) | (judged.scores < np.float32(threshold))).tolist()
@@ -332,13 +332,13 @@ class FilterRequest:
     """Settings of a filter run.
 
     Attributes:
-        source, target: the bitext; one of them may be `-`.
+        source, target: files of the bitext; one of them may be `-`.
         kept: output files of both sides of the kept pairs.
         threshold: lowest score of a kept pair.
         share: share of the pairs to keep, by score, instead of a threshold; the bitext is then read twice.
         scores, rejected: further output files, see `PairDecisions`.
         drop_copies: whether to reject pairs of two equal sentences.
-        allow_empty: whether the bitext may have no pair.
+        allow_empty: whether the bitext may be empty.
         force: only warn if the model does not match, or if no pair is kept.
         threads: number of blocks that are processed in parallel.
         holds_text: whether sentences must be UTF-8.
@@ -373,8 +373,8 @@ class FilterReport:
     """Results of a filter run.
 
     Attributes:
-        counts: of pairs.
-        signature: of the scorer.
+        counts: counts of pairs.
+        signature: signature of the scorer.
         fit: how well the model matches the bitext, if it could be measured.
         threshold: lowest score of a kept pair.
         resumed: pairs whose scores were reused from an interrupted run.
@@ -382,7 +382,7 @@ class FilterReport:
 
     counts: PairCounts = field(default_factory=PairCounts)
     signature: str = ""
-    fit: ModelFit | None = None
+    fit: ModelCompatibility | None = None
     threshold: float = 0.0
     resumed: int = 0
 
@@ -393,7 +393,7 @@ def classifier_judge(
     """Return a function that checks the model on a sample of the bitext and makes the scorer.
 
     Args:
-        model: the classifier, of this folder.
+        model, folder: the classifier and its folder.
         request: the settings.
         explain: whether to compute probabilities without length, too.
         watch: receives a message on how well the model matches.
@@ -417,7 +417,7 @@ def filter_bitext(
 
     Args:
         request: the settings.
-        make: returns the scorer, given a sample of the first pairs.
+        make: function that returns the scorer, given a sample of the first pairs.
         watch: progress listener.
 
     Raises:
@@ -434,21 +434,21 @@ def filter_bitext(
                     f"{display_name(path)}: cannot be read twice, which keeping a share of the pairs needs; name a file"
                 )
     if same_file(request.source, request.target):
-        raise PhraseToolError(f"{request.target}: is the file of the source, too; expected its translation")
+        raise PhraseToolError(f"{request.target}: is also the source file; expected its translation")
     report = FilterReport(threshold=request.threshold)
     folder = parts_folder(request.kept[0], 1)
     with contextlib.ExitStack() as stack:
         stack.enter_context(finishing([folder]))
         outputs = [stack.enter_context(Output(path)) if path else None for path in request.outputs]
         with _opened(request) as (source, blocks):
-            sample, taken = take_sample(blocks)
-            if not taken and not request.allow_empty:
+            sample, first_blocks = take_sample(blocks)
+            if not first_blocks and not request.allow_empty:
                 raise DataError(source.name, "has no sentence pairs", remedy="allow an empty input")
             judge = make(sample, report)
             report.signature = judge.signature
             stack.enter_context(one_torch_thread())
             work = _Work(request, judge, outputs, _parts(folder, judge))
-            blocks = itertools.chain(drain(taken), blocks)
+            blocks = itertools.chain(drain(first_blocks), blocks)
             if request.share is None:
                 work.write(blocks, report, stack.enter_context(watch.file("filter", source.size())))
             else:
@@ -467,7 +467,7 @@ def filter_bitext(
 
 @contextlib.contextmanager
 def _opened(request: FilterRequest) -> Iterator[tuple[Input, Iterator[SentencePairs]]]:
-    """Open the bitext; yields the source and the pairs."""
+    """Open the bitext; yield the source and the pairs."""
     with Input(request.source) as source, Input(request.target) as target:
         blocks = pair_blocks(source, target)
         yield source, _checked(blocks, (source.name, target.name)) if request.holds_text else blocks
@@ -485,7 +485,7 @@ class _Done:
 
 
 class _Work:
-    """Scores blocks in any thread, and writes them in order.
+    """Worker that scores blocks in any thread, and writes them in order.
 
     Attributes:
         best: highest score of a pair so far; minus infinity if no pair had one.
@@ -502,13 +502,13 @@ class _Work:
         self.best = -np.inf
 
     def threshold_for(self, share: float, blocks: Iterator[SentencePairs], progress: FileProgress) -> float:
-        """Score all pairs, and return the score that a share of them reaches.
+        """Score all pairs, and return the score that a given share of them reaches.
 
         Among pairs with exactly this score, the first ones of the bitext are kept; see `_ties`.
 
         Args:
-            share: of all pairs; pairs without a score, and with `drop_copies` copies, are never kept.
-            blocks: of the bitext.
+            share: share of all pairs; pairs without a score, and with `drop_copies` copies, are never kept.
+            blocks: blocks of the bitext.
             progress: progress listener.
         """
         scores = [np.empty(0, np.float32)]
@@ -526,16 +526,16 @@ class _Work:
         if not kept_count:
             return self._request.threshold
         threshold = float(known[kept_count - 1])
-        places = np.flatnonzero(every == np.float32(threshold))
-        self._ties = places[kept_count - int((every > np.float32(threshold)).sum()) :]
+        tied = np.flatnonzero(every == np.float32(threshold))
+        self._ties = tied[kept_count - int((every > np.float32(threshold)).sum()) :]
         return threshold
 
     def write(self, blocks: Iterator[SentencePairs], report: FilterReport, progress: FileProgress) -> None:
-        """Decide about all pairs and write them."""
+        """Decide which pairs to keep, and write the outputs."""
         self._threshold = report.threshold
-        for done in run(blocks, self._decided, self._request.threads):
-            self._keep(done, report)
-            progress(done.block.position, report.counts.pairs)
+        for finished in run(blocks, self._decided, self._request.threads):
+            self._keep(finished, report)
+            progress(finished.block.position, report.counts.pairs)
 
     def _judged(self, block: SentencePairs) -> tuple[SentencePairs, PairScores, bool]:
         """Return the scores of a block, and whether they are new."""
@@ -565,13 +565,13 @@ class _Work:
     def _store(self, block: SentencePairs, judged: PairScores, new: bool) -> None:
         """Store the scores of a block for resuming after an interruption.
 
-        Blocks are stored in order, so that nothing is added to the parts of another bitext before they are refused.
+        Blocks are stored in order, so that parts of another bitext are rejected before anything is added to them.
         """
         if self._parts and new:
             self._parts.write(*self._key(block), _joined_scores(judged))
 
     def _keep(self, done: _Done, report: FilterReport) -> None:
-        """Write the texts of a block behind those of the blocks before it."""
+        """Write the texts of a block after those of the previous blocks."""
         self._store(done.block, done.judged, done.new)
         for out, text in zip(self._outputs, done.texts, strict=True):
             if out:
@@ -595,7 +595,7 @@ def _parts(folder: str | None, judge: PairScorer) -> ScoreParts | None:
 
 
 def _joined_scores(judged: PairScores) -> FloatArray:
-    """Concatenate the scores of a block and those without length."""
+    """Concatenate the scores of a block with and without length."""
     return judged.scores if judged.blind is None else np.concatenate([judged.scores, judged.blind])
 
 

@@ -1,4 +1,4 @@
-"""Reports of `inspect` as text and as JSON: a table, a moses.ini, and entries with tags that no sentence pair has."""
+"""Reports of `inspect` as text and JSON: on a table, a moses.ini, and entries with tags that no sentence pair has."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ SCHEMA_VERSION = 1
 _BARS = " ▁▂▃▄▅▆▇█"
 # Oddities that the summary names, with their descriptions in the plural.
 _ODDITIES = {
-    "source comes back": "sources come back after other sources",
-    "pair comes twice": "pairs come twice",
+    "source not contiguous": "sources occur again after other sources",
+    "duplicate pair": "pairs occur twice",
     "empty target": "empty targets (Moses deletes the source)",
     "empty source": "empty sources",
     "not UTF-8": "lines that are not UTF-8 (bytes are kept as they are)",
     "carriage return": "lines that end in a carriage return",
     "tab": "lines with a tab",
     "double space": "lines with a double space",
-    "no space beside |||": "lines without a space on a side of |||",
+    "no space next to |||": "lines without a space on a side of |||",
     "non-terminals differ": "lines whose alignment does not pair each non-terminal with one of the other side",
     "bracket inside": "lines with a token in brackets that is not a non-terminal",
     "bad alignment": "lines with a malformed alignment",
@@ -74,19 +74,19 @@ def table_lines(name: str, summary: TableSummary) -> Iterator[str]:
     yield (f"{name}: {summary.kind}, {summary.entries:,} entries, {summary.sources:,} sources, "
                f"{summary.bytes:,} bytes of text")  # fmt: skip
     fields = ", ".join(f"{count:,} with {number}" for number, count in sorted(summary.fields.items()))
-    yield f"  fields a line        {fields}"
+    yield f"  fields per line      {fields}"
     sizes = ", ".join(
         f"{label}: {count:,}" for label, count in zip(GROUP_SIZES, summary.group_sizes.tolist(), strict=True) if count
     )
-    yield f"  entries a source     {sizes}"
+    yield f"  entries per source   {sizes}"
     order = "sorted (LC_ALL=C)"
     if "out of order" in summary.oddities:
         order = f"not sorted: line {summary.oddities['out of order'].first:,} is below the one before it"
     yield f"  order                {order}"
     if summary.factors != (1, 1):
-        yield f"  factors a token      {summary.factors[0]} in the source, {summary.factors[1]} in the target"
+        yield f"  factors per token    {summary.factors[0]} in the source, {summary.factors[1]} in the target"
     yield f"  counts               {_counts(summary)}"
-    yield f"  scores an entry      {max(summary.scores, 0)}"
+    yield f"  scores per entry     {max(summary.scores, 0)}"
     for number, column in enumerate(summary.columns, 1):
         meaning = f"  {MOSES_SCORES[number - 1]}" if summary.scores in (4, 5, 6) and number <= 4 else ""
         if "reordering" in summary.kind:
@@ -118,10 +118,10 @@ def _counts(summary: TableSummary) -> str:
 
 
 def loader_lines(loaders: Sequence[LoaderVerdict]) -> Iterator[str]:
-    """Yield a line for each program of Moses, whether it accepts the table, and lines for its further objections."""
+    """Yield, for each Moses program, a line on whether it accepts the table, and lines with further objections."""
     if not loaders:
         return
-    yield "  programs of Moses that take it"
+    yield "  compatible programs of Moses"
     for verdict in loaders:
         objections = verdict.objections
         if not objections:
@@ -200,7 +200,7 @@ def _features(ini: MosesIni) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class UnsupportedTags:
-    """A pair of tag sequences that no sentence pair has.
+    """A pair of tag sequences that occurs in no sentence pair.
 
     Attributes:
         source, target: the tags.
@@ -222,7 +222,7 @@ class SupportReport:
         entries: entries with words on both sides.
         supported: entries whose tag sequences occur in some sentence pair.
         chance: share of supported entries after targets were exchanged at random among entries with targets of the
-            same length: the share that unrelated sequences reach.
+            same length, i.e. the share that unrelated sequences reach.
         sentences: number of sentence pairs.
         unsupported: the most frequent pairs of sequences without support, at most `SHOWN`.
     """
@@ -236,7 +236,7 @@ class SupportReport:
 
 @dataclass(frozen=True)
 class _Tagged:
-    """The distinct phrases of a side, with the number of each one's tag sequence (-1 for none), and the sequences."""
+    """The distinct phrases of a side, the index of the tag sequence of each (-1 for none), and the sequences."""
 
     keys: np.typing.NDArray[np.uint64]
     rows: Int64Array
@@ -244,7 +244,7 @@ class _Tagged:
     sequences: Phrases
 
     def of(self, keys: np.typing.NDArray[np.uint64]) -> tuple[Int64Array, Int64Array]:
-        """Return the rows of texts and the numbers of sequences of phrases of the table; -1 for missing ones."""
+        """Return the rows of the texts and the indices of the sequences of phrases; -1 for missing ones."""
         rows = self.rows[np.searchsorted(self.keys, keys)]
         return rows, np.where(rows < 0, -1, self.numbers[np.maximum(rows, 0)]) if len(self.numbers) else rows
 
@@ -260,10 +260,10 @@ def tag_support(
 
     Args:
         table: the file; not standard input.
-        scan: how it is read.
+        scan: settings for reading the table.
         tagger: the part-of-speech tagger.
-        languages: of the sources and of the targets.
-        bitext: the files of the sources and of the targets, tokenised as the table.
+        languages: languages of the sources and of the targets.
+        bitext: the files of the sources and of the targets, tokenised like the table.
         watch: progress listener.
 
     Raises:
@@ -299,9 +299,11 @@ def tag_support(
     shown = missing[np.argsort(-counts[missing], kind="stable")[:SHOWN]]
 
     def named(row: int) -> UnsupportedTags:
-        one, other = (_names(tagger, side, number) for side, number in zip(sides, pairs[row].tolist(), strict=True))
+        source_tags, target_tags = (
+            _names(tagger, side, number) for side, number in zip(sides, pairs[row].tolist(), strict=True)
+        )
         example = phrases.texts[0][examples[row, 0]], phrases.texts[1][examples[row, 1]]
-        return UnsupportedTags(one, other, int(counts[row]), example)
+        return UnsupportedTags(source_tags, target_tags, int(counts[row]), example)
 
     chance = float(by_chance.mean()) if len(by_chance) else 0.0
     shares = int(counts.sum()), int(counts[supported].sum()), chance
@@ -315,7 +317,9 @@ def _tagged(tagger: TaggerModel, language: str, phrases: StoredPhrases, side: in
         sentences = [split_words(text) for text in texts[first : first + _TEXTS]]
         return _numbered(tagger, tagger.tag(sentences, language))
 
-    tags = Phrases.from_lists([one for part in run(iter(range(0, len(texts), _TEXTS)), work, threads) for one in part])
+    tags = Phrases.from_lists(
+        [sequence for part in run(iter(range(0, len(texts), _TEXTS)), work, threads) for sequence in part]
+    )
     numbers, firsts = number_distinct(tags)
     return _Tagged(phrases.keys[side], phrases.rows[side], numbers, tags.select(firsts))
 
@@ -328,9 +332,9 @@ def _numbered(tagger: TaggerModel, tags: Sequence[Sequence[str]]) -> list[list[i
 def _sentence_tags(tagger: TaggerModel, language: str, sentences: Phrases, words: Sequence[bytes]) -> Phrases:
     plain = [[words[word].decode("utf-8", "replace") for word in line.tolist()] for line in sentences]
     tags = [
-        found
+        sequence
         for first in range(0, len(plain), _TEXTS)
-        for found in _numbered(tagger, tagger.tag(plain[first : first + _TEXTS], language))
+        for sequence in _numbered(tagger, tagger.tag(plain[first : first + _TEXTS], language))
     ]
     return Phrases.from_lists(tags)
 
@@ -389,7 +393,7 @@ def _names(tagger: TaggerModel, side: _Tagged, number: int) -> str:
 
 
 def support_lines(report: SupportReport | None) -> list[str]:
-    """Return the lines of a readable report; none for None."""
+    """Return the lines of a readable report; no lines for None."""
     if report is None:
         return []
     share = report.supported / max(1, report.entries)
@@ -398,9 +402,9 @@ def support_lines(report: SupportReport | None) -> list[str]:
         f"sentence pairs; {report.chance:.1%} would with the target of another entry"
     ]
     if report.unsupported:
-        lines.append("    of no sentence pair, the most frequent")
-    for one in report.unsupported:
-        lines.append(f"      {f'{one.source} ||| {one.target}':<38} {one.entries:>9,}  {' ||| '.join(one.example)}")
+        lines.append("    most frequent combinations that occur in no sentence pair")
+    for tags in report.unsupported:
+        lines.append(f"      {f'{tags.source} ||| {tags.target}':<38} {tags.entries:>9,}  {' ||| '.join(tags.example)}")
     return lines
 
 

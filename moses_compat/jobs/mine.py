@@ -38,7 +38,7 @@ class MiningText:
     """One text; its lines are concatenated in memory, with 30 additional bytes per line.
 
     Attributes:
-        name: of the file, for messages.
+        name: name of the file, for messages.
         lines: number of lines.
         empty: number of lines without words.
         rows: first line of each distinct sentence, ordered by length, then by a hash.
@@ -63,7 +63,7 @@ class MiningText:
         return bytes(self._text[self._id_ends[line] : self._offsets[line + 1]])
 
     def name_of(self, row: int) -> bytes:
-        """Return the name before a sentence; empty without names."""
+        """Return the name before a sentence; empty if the text has no names."""
         line = int(self.rows[row])
         return bytes(self._text[self._offsets[line] : self._id_ends[line]])
 
@@ -82,7 +82,7 @@ class RowTexts(Sequence[str]):
 
     Args:
         text: the text.
-        ready: converts the words of a sentence to the text that is encoded.
+        ready: function that converts the words of a sentence to the text that is encoded.
     """
 
     def __init__(self, text: MiningText, ready: Callable[[str], str]) -> None:
@@ -112,13 +112,13 @@ def read_sides(source: str, target: str, ids: bool, watch: Watch = SILENT) -> tu
         watch: progress listener.
 
     Raises:
-        DataError: a file cannot be read, is not UTF-8, has no sentence, or a line without a name.
+        DataError: a file cannot be read, is not UTF-8, has no sentence, or has a line without a name.
         PhraseToolError: both are one file, or standard input.
     """
     if source == target == STANDARD:
         raise PhraseToolError("standard input: cannot be both sides")
     if same_file(source, target):
-        raise PhraseToolError(f"{target}: is the file of the source, too; expected text of the other language")
+        raise PhraseToolError(f"{target}: is also the source file; expected text of the other language")
     return _read(source, ids, watch), _read(target, ids, watch)
 
 
@@ -257,7 +257,7 @@ def _numbered_lines(path: str) -> list[tuple[int, bytes]]:
 
 # Largest number of sentences of a text for exact search.
 EXACT_UP_TO = 300_000
-# Weights of probabilities among which gold pairs select.
+# Weights of probabilities from which gold pairs select one.
 WEIGHTS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 # Lower bound of probabilities before the logarithm.
 _LEAST = 1e-6
@@ -274,7 +274,7 @@ class MiningSettings:
         search: exact, approximate or auto.
         min_cosine: lowest cosine of a pair, whatever its margin.
         rerank: number of candidates per sentence that the classifier scores; 0 for none.
-        weight: of the logarithm of the probability, which is added to the margin of a candidate.
+        weight: weight of the logarithm of the probability, which is added to the margin of a candidate.
         threshold: lowest score of a written pair; None for all.
         drop_copies: whether to skip pairs of two equal sentences.
         ids: whether a name and a tab precede each sentence; then names are written instead of sentences.
@@ -304,11 +304,11 @@ class MinedTexts:
     Attributes:
         sides: the texts.
         pairs: rows of both texts, the best first; `scores` are final.
-        margins: of the pairs, without the classifier.
-        probabilities: of the pairs being parallel; None without a classifier.
+        margins: margins of the pairs, without the classifier.
+        probabilities: probabilities that the pairs are parallel; None without a classifier.
         blind: probabilities without the influence of length; None unless `explain` is set.
         copies: number of pairs of equal sentences.
-        agreement: of approximate with exact search, the lower one of both directions; None for exact search.
+        agreement: agreement of approximate with exact search, the lower one of both directions; None for exact search.
         over_long: sentences that the encoder truncated.
         unknown: for both texts, number of sentences without a known word.
         judged: probabilities of all candidates; None without a classifier.
@@ -334,14 +334,14 @@ class MinedTexts:
                        blind=ranked.blind)  # fmt: skip
 
     def texts(self, place: int, ids: bool) -> tuple[bytes, bytes]:
-        """Return the two sentences of a pair, as they are written, or their names."""
+        """Return the two sentences of a pair as they are written, or their names."""
         source, target = int(self.pairs.sources[place]), int(self.pairs.targets[place])
         if ids:
             return self.sides[0].name_of(source), self.sides[1].name_of(target)
         return self.sides[0].written(source), self.sides[1].written(target)
 
     def is_copy(self, place: int) -> bool:
-        """Whether both sentences of a pair are the same."""
+        """Return whether both sentences of a pair are the same."""
         return _same(self.sides, int(self.pairs.sources[place]), int(self.pairs.targets[place]))
 
 
@@ -354,7 +354,7 @@ def mine_texts(
     Args:
         source, target: the files.
         encoder: computes vectors, and optionally probabilities.
-        ready: converts the words of a sentence and its side to the text that is encoded.
+        ready: function that converts the words of a sentence, given its side, to the text that is encoded.
         texts: description of `ready`, for the store.
         store: the folder of vectors; None for one that is removed at the end.
         settings: the settings of the search.
@@ -362,7 +362,7 @@ def mine_texts(
 
     Raises:
         DataError: see `read_sides`.
-        ModelError: the encoder cannot be loaded, or does not return vectors of one dimension; or the store belongs to
+        ModelError: the encoder cannot be loaded, or does not return vectors of equal dimension; or the store belongs to
             another encoder or other texts, or is damaged.
         PhraseToolError: the store cannot be written.
     """
@@ -408,7 +408,7 @@ class JudgedCandidates:
     Attributes:
         candidates: the candidates, with their margins as scores.
         pairs: their sentences, encoded.
-        probabilities: of being parallel, float64, shape (C,).
+        probabilities: probabilities of being parallel, float64, shape (C,).
     """
 
     candidates: Candidates
@@ -416,7 +416,7 @@ class JudgedCandidates:
     probabilities: DoubleArray
 
     def ranked(self, settings: MiningSettings, watch: Watch) -> _Ranked:
-        """Select by the margin plus the weighted logarithm of the probability.
+        """Select pairs by the margin plus the weighted logarithm of the probability.
 
         The weight must be small enough that probabilities do not overrule clear margins: an overconfident classifier
         selects worse pairs than margins do.
@@ -452,13 +452,13 @@ def store_for_output(output: str, encoder: PairEncoder) -> str | None:
 def settings_from_gold(
     mined: MinedTexts, gold: str, settings: MiningSettings, weights: Sequence[float]
 ) -> MiningSettings:
-    """Return the settings with the threshold, and the one of some weights, that maximise F1 against gold pairs.
+    """Return the settings with the threshold and the weight that maximise F1 against gold pairs.
 
     Args:
         mined: pairs mined from the texts of the gold pairs.
         gold: file of the gold pairs.
         settings: the settings of the search.
-        weights: of probabilities; the first is used among equally good ones.
+        weights: candidate weights of probabilities; the first of equally good ones is used.
 
     Raises:
         DataError: the gold pairs cannot be read.
@@ -471,7 +471,7 @@ def settings_from_gold(
         weighted = mined.weighted(weight, replace(settings, explain=False))
         pairs = [
             (single_spaced(source), single_spaced(target))
-            for source, target in (weighted.texts(place, settings.ids) for place in range(len(weighted.pairs)))
+            for source, target in (weighted.texts(row, settings.ids) for row in range(len(weighted.pairs)))
         ]
         if not right.intersection(pairs):
             raise PhraseToolError(f"{gold}: none of its {len(right):,} pairs was found; are they of these texts?")
@@ -485,12 +485,12 @@ def settings_from_gold(
 
 def mined_lines(mined: MinedTexts, settings: MiningSettings) -> Iterator[bytes]:
     """Yield the lines of the pairs that reach the threshold, best first; see `phrasetool mine`."""
-    for place in range(kept_pairs(mined, settings.threshold)):
-        fields = [b"%.6f" % mined.pairs.scores[place], *mined.texts(place, settings.ids)]
+    for row in range(kept_pairs(mined, settings.threshold)):
+        fields = [b"%.6f" % mined.pairs.scores[row], *mined.texts(row, settings.ids)]
         if settings.explain:
             columns: list[NDArray[Any] | None] = [mined.margins, mined.pairs.cosines, mined.probabilities, mined.blind]
-            fields += [b"%.6f" % float(column[place]) for column in columns if column is not None]
-        if mined.is_copy(place):
+            fields += [b"%.6f" % float(column[row]) for column in columns if column is not None]
+        if mined.is_copy(row):
             fields.append(COPY)
         yield b"\t".join(fields) + b"\n"
 
@@ -523,7 +523,7 @@ def _neighbours(
     for agreement in (forward_agreement, backward_agreement):
         watch.say(
             f"approximate search: the nearest is the right one of {agreement.share:.1%} of {agreement.sample:,} "
-            f"sentences, {agreement.probed:,} of {agreement.cells:,} cells looked into"
+            f"sentences, {agreement.probed:,} of {agreement.cells:,} cells searched"
         )
     return forward, backward, min(forward_agreement, backward_agreement, key=lambda agreement: agreement.share)
 
@@ -548,14 +548,14 @@ def _without_copies(
 ) -> tuple[Candidates, int]:
     alike = np.flatnonzero(sides[0].keys[candidate_pairs.sources] == sides[1].keys[candidate_pairs.targets])
     copies = [
-        place
-        for place in alike.tolist()
-        if _same(sides, int(candidate_pairs.sources[place]), int(candidate_pairs.targets[place]))
+        row
+        for row in alike.tolist()
+        if _same(sides, int(candidate_pairs.sources[row]), int(candidate_pairs.targets[row]))
     ]
     if not drop:
         return candidate_pairs, len(copies)
-    stay: Int64Array = np.setdiff1d(np.arange(len(candidate_pairs), dtype=np.int64), copies)
-    return candidate_pairs.take(stay), len(copies)
+    kept: Int64Array = np.setdiff1d(np.arange(len(candidate_pairs), dtype=np.int64), copies)
+    return candidate_pairs.take(kept), len(copies)
 
 
 def mining_statistics(mined: MinedTexts, settings: MiningSettings, encoder: str) -> dict[str, Any]:
@@ -566,9 +566,9 @@ def mining_statistics(mined: MinedTexts, settings: MiningSettings, encoder: str)
         **{
             name: {
                 "file": side.name, "lines": side.lines, "empty": side.empty, "different": len(side),
-                "without_vector": mined.unknown[which],
+                "without_vector": mined.unknown[index],
             }
-            for which, (name, side) in enumerate(zip(names, mined.sides, strict=True))
+            for index, (name, side) in enumerate(zip(names, mined.sides, strict=True))
         },
         "over_long": mined.over_long,
         "search": "exact" if mined.agreement is None else {"approximate": asdict(mined.agreement)},
@@ -591,9 +591,7 @@ def mining_summary(statistics: dict[str, Any]) -> list[str]:
             line += f", {counts[name]:,} {text}" if counts[name] else ""
         lines.append(line)
     if statistics["over_long"]:
-        lines.append(
-            f"{statistics['over_long']:,} sentences are longer than the encoder reads; their ends were not seen"
-        )
+        lines.append(f"{statistics['over_long']:,} sentences exceed the encoder's maximum length and were truncated")
     if statistics["copies"]:
         fate = "were left out" if statistics["copies_dropped"] else "are candidates, and marked `copy` where written"
         lines.append(f"{statistics['copies']:,} pairs of two equal sentences {fate}")

@@ -1,6 +1,6 @@
 """The filters of Moses: filter-pt (best entries of each source, significance test), and threshold-filter.perl.
 
-See contrib/sigtest-filter/filter-pt.cpp in mosesdecoder.  In contrast to it, lines keep their order, no source group is
+See contrib/sigtest-filter/filter-pt.cpp in mosesdecoder.  Unlike there, lines keep their order, no source group is
 split at the border of a block, and no line is lost.
 """
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.insert_scores import lines_with_fields, selected_lines
 from moses_compat.lines.numbers import DIRECT_COLUMN, OK
-from moses_compat.measures.pair_test import CorpusCheck, PairTest, Tested
+from moses_compat.measures.pair_test import CorpusCheck, PairTest, PairTestResults
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import LineScan, TableParser, scan_lines
 from moses_compat.tables.source_order import SourceLook, SourceOrder
@@ -31,7 +31,7 @@ MOSES_FIELDS = 7
 
 # p(f|e) and p(e|f): the columns for a threshold without a column.
 _BOTH_DIRECTIONS = (0, 2)
-# Parsing a number may be one bit off; a score that is written like its threshold is not below it.
+# A parsed number may be off by one bit; a score that is written like its threshold must not count as below it.
 _TOLERANCE = 1e-12
 
 
@@ -111,12 +111,12 @@ def filter_table(
     column: int = DIRECT_COLUMN,
     significance: Significance | None = None,
 ) -> FilterCounts:
-    """Write the entries that are among the best of their source and significant, in their order.
+    """Write the entries that are among the best of their source and significant, in input order.
 
     Args:
-        scan: how the table is read.
-        top: number of entries of each source to keep, those with the highest score in `column`, among equal scores the
-            first; 0 keeps all.  Applied before the test.
+        scan: settings for reading the table.
+        top: number of entries of each source to keep, those with the highest score in `column`, and among equal scores
+            the first; 0 keeps all.  Applied before the test.
         column: 0-based score column.
         significance: the test; none by default.  It never removes an entry with a side without words.
 
@@ -150,7 +150,7 @@ def filter_table(
 
 @dataclass(frozen=True)
 class _BlockFilter:
-    """Filters one block; may be called by several threads."""
+    """Filter for one block; may be called by several threads."""
 
     source: Input
     output: Output
@@ -160,9 +160,11 @@ class _BlockFilter:
     significance: Significance | None
     order: SourceOrder
 
-    def __call__(self, raw: RawBlock) -> tuple[SourceLook | None, tuple[RawBlock, bytes, FilterCounts, Tested | None]]:
+    def __call__(
+        self, raw: RawBlock
+    ) -> tuple[SourceLook | None, tuple[RawBlock, bytes, FilterCounts, PairTestResults | None]]:
         if self.top and 0 <= raw.scores <= self.column:
-            message = f"column {self.column} (from 0) was asked for, but entries have {raw.scores} scores"
+            message = f"column {self.column} (from 0) was requested, but entries have {raw.scores} scores"
             raise DataError(self.source.name, message, raw.first_entry + 1)
         scan = scan_lines(raw.text, raw.scores, (self.column,) if self.top else (), raw.line_offsets)
         malformed = scan.faults != OK
@@ -196,7 +198,9 @@ class _BlockFilter:
             counts.wordless = int(tested.wordless.sum())
         return self.order.look(raw, scan), (raw, self._encode(raw.text, scan, keep, rows, tested), counts, tested)
 
-    def _encode(self, text: ByteArray, scan: LineScan, keep: Mask, rows: Int64Array, tested: Tested | None) -> bytes:
+    def _encode(
+        self, text: ByteArray, scan: LineScan, keep: Mask, rows: Int64Array, tested: PairTestResults | None
+    ) -> bytes:
         significance = self.significance
         if tested and significance and significance.appends:
             counts = np.zeros((len(keep), 3 * significance.append_counts), np.int64)
@@ -260,11 +264,11 @@ def threshold_table(
     *,
     keep_words: bool = False,
 ) -> ThresholdCounts:
-    """Write the entries without a score below its threshold, byte for byte and in their order.
+    """Write the entries without a score below its threshold, byte-identical and in input order.
 
     Args:
         thresholds: 0-based score column -> threshold.
-        scan: how the table is read.
+        scan: settings for reading the table.
         keep_words: if no entry of a one-word source would be left, keep the one whose lowest score, relative to its
             threshold, is the highest; a word without an entry is unknown to the decoder.
 
@@ -278,7 +282,7 @@ def threshold_table(
 
     def work(raw: RawBlock) -> tuple[SourceLook | None, tuple[RawBlock, bytes, ThresholdCounts]]:
         if 0 <= raw.scores <= columns[-1]:
-            message = f"column {columns[-1]} (from 0) was asked for, but entries have {raw.scores} scores"
+            message = f"column {columns[-1]} (from 0) was requested, but entries have {raw.scores} scores"
             raise DataError(source.name, message, raw.first_entry + 1)
         block, faults = TableParser(scores=raw.scores, columns=columns)(raw.first_entry, raw.text, raw.line_offsets)
         keep = scan.passes(source.name, block.malformed, faults)

@@ -1,6 +1,6 @@
 """Build a pivot table from source-pivot and pivot-target tables of one or several pivot languages.
 
-The tables of a pivot language are read into files (`read_leg`), checked for common phrases (`check_meeting`), joined
+The tables of a pivot language are read into files (`store_table`), checked for common phrases (`check_overlap`), joined
 batch by batch (`pivot`), and written as lines of Moses' tables (`PivotLines`).
 """
 
@@ -26,7 +26,7 @@ from moses_compat.lines.numbers import (
     MAX_WIDTH,
     TRAINED,
     is_point,
-    point_fault,
+    point_error,
     read_position,
     require_trained_scores,
     write_integer,
@@ -44,8 +44,7 @@ from phrasetool.kernels.bytes import LF, MINUS, PIPE, SPACE, copy_bytes, is_blan
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, Int32Array, Int64Array, prefix_sums
 from phrasetool.pipeline import run
-from phrasetool.pivot.batches import Middle, SourceBatch, batches
-from phrasetool.pivot.legs import FIXED_NUMBERS, ORIENTATIONS, PHRASE_END, SIMILARITIES, LegRows, LegStore, Ragged
+from phrasetool.pivot.batches import PivotTables, SourceBatch, batches
 from phrasetool.pivot.links import CAPITALS, FIRST, ORDER, SECOND, Links, PivotCoverage, diagnose_mismatch
 from phrasetool.pivot.paths import (
     BEST,
@@ -63,6 +62,7 @@ from phrasetool.pivot.paths import (
     number_targets,
     sum_paths,
 )
+from phrasetool.pivot.tables import FIXED_NUMBERS, ORIENTATIONS, PHRASE_END, SIMILARITIES, Ragged, TableRows, TableStore
 from phrasetool.pruning.composition import HashArray
 from phrasetool.text_splitting import split_words
 from phrasetool.watch import SILENT, Watch
@@ -76,7 +76,7 @@ LEAST_MASS, LOW_MASS = 0.025, 0.15
 
 @borrowing_kernel
 def _copy_phrase(text: ByteArray, start: int, end: int, out: ByteArray, place: int) -> int:
-    """Copy the tokens of text[start:end], a space behind each, and bars; return the place after them."""
+    """Copy the tokens of text[start:end], each followed by a space, and add `|||`; return the position after it."""
     i = skip_blanks(text, start, end)
     if i == end:
         out[place] = SPACE
@@ -95,11 +95,11 @@ def _copy_phrase(text: ByteArray, start: int, end: int, out: ByteArray, place: i
 
 @exact_kernel
 def _copy_phrases(text: ByteArray, starts: Int64Array, ends: Int64Array, out: ByteArray, offsets: Int64Array) -> None:
-    place = 0
+    position = 0
     for k in range(len(starts)):
-        offsets[k] = place
-        place = _copy_phrase(text, starts[k], ends[k], out, place)
-    offsets[len(starts)] = place
+        offsets[k] = position
+        position = _copy_phrase(text, starts[k], ends[k], out, position)
+    offsets[len(starts)] = position
 
 
 def copy_phrases(text: ByteArray, starts: Int64Array, ends: Int64Array) -> Ragged:
@@ -112,7 +112,7 @@ def copy_phrases(text: ByteArray, starts: Int64Array, ends: Int64Array) -> Ragge
 
 @exact_kernel
 def _read_points(text: ByteArray, starts: Int64Array, ends: Int64Array, points: Int32Array, offsets: Int64Array) -> int:
-    """Read the alignment points of the fields behind the first bars of text[starts[k]:ends[k]].
+    """Read the alignment points of the fields after the first `|||` of text[starts[k]:ends[k]].
 
     Returns the first line with a malformed field, or -1.
     """
@@ -142,14 +142,14 @@ def _read_points(text: ByteArray, starts: Int64Array, ends: Int64Array, points: 
 
 
 @dataclass(frozen=True)
-class LegRequest:
+class TableRequest:
     """Settings for reading a source-pivot or pivot-target table.
 
     Attributes:
         outer: index of the count of the side that is not in the pivot language.
-        similarities: similarities of its entries, if any.
-        orientations: of its reordering table, if any.
-        folder: for unnamed temporary files.
+        similarities: similarities of the entries, if any.
+        orientations: orientations of the reordering table, if any.
+        folder: folder for unnamed temporary files.
         count_use: the feature that needs a joint count of each entry, if any.
     """
 
@@ -161,7 +161,7 @@ class LegRequest:
 
     @property
     def numbers(self) -> int:
-        """The number of columns with numbers of an entry."""
+        """The number of numeric columns of an entry."""
         more = SIMILARITIES * (self.similarities is not None) + ORIENTATIONS * (self.orientations is not None)
         return FIXED_NUMBERS + more
 
@@ -171,11 +171,11 @@ class Orientations:
 
     Args:
         source: a table of type `wbe-msd-bidirectional-fe` or similar, in the order of a phrase table; at its beginning.
-        folder: for unnamed temporary files.
-        scan: how it is read.
+        folder: folder for unnamed temporary files.
+        scan: settings for reading the table.
 
     Raises:
-        DataError: the table is damaged or has another number of scores.
+        DataError: the table is damaged or has a different number of scores.
     """
 
     def __init__(self, source: Input, folder: str | None, scan: TableScan) -> None:
@@ -206,63 +206,63 @@ class Orientations:
         """Return the probabilities of the lines of a block, float64, shape (N, 6).
 
         Raises:
-            DataError: a line is of another pair.
+            DataError: a line is missing, or belongs to another pair.
         """
         first, last = raw.first_entry, raw.first_entry + raw.lines
         hashes = self._hashes.read(first, last)
         own = hash_pairs(raw.text, raw.line_offsets, ~block.malformed)
-        other = np.flatnonzero((own[: len(hashes)] != hashes) & ~block.malformed[: len(hashes)])
-        if len(hashes) < raw.lines or len(other):
-            line = first + (int(other[0]) if len(other) else len(hashes)) + 1
-            raise DataError(self.name, f"is not in step with {table}: another pair than there, or none", line)
+        mismatches = np.flatnonzero((own[: len(hashes)] != hashes) & ~block.malformed[: len(hashes)])
+        if len(hashes) < raw.lines or len(mismatches):
+            line = first + (int(mismatches[0]) if len(mismatches) else len(hashes)) + 1
+            raise DataError(self.name, f"is not in step with {table}: the pair differs or is missing", line)
         return self._values.read(first, last)
 
 
-def read_leg(source: Input, request: LegRequest, scan: TableScan) -> tuple[LegStore, int, CountTally]:
+def store_table(source: Input, request: TableRequest, scan: TableScan) -> tuple[TableStore, int, CountTally]:
     """Read a sorted table with the four scores of Moses' training into a store.
 
     Args:
         source: the table, at its beginning.
         request: the settings for reading it.
-        scan: how it is read.
+        scan: settings for reading the table.
 
     Returns:
-        Its entries, their number of scores, and a tally of their counts.
+        The entries, their number of scores, and a tally of their counts.
 
     Raises:
         DataError: the table is damaged, is not sorted, has fewer scores, or an invalid score or alignment point.
     """
     check_plausible(source, scan)
     reader = EntryReader(source, scan, request.similarities, columns=lambda scores: range(min(scores, TRAINED)))
-    store = LegStore(request.folder, request.numbers)
+    store = TableStore(request.folder, request.numbers)
 
-    def work(item: Item) -> tuple[RawBlock, LegRows, int, CountTally]:
+    def work(item: Item) -> tuple[RawBlock, TableRows, int, CountTally]:
         read = reader(item)
         if request.count_use:
             read.check_counts(source.name, request.count_use)
         tally = CountTally.of(read.counts, ~read.block.malformed)
-        return read.raw, _leg_rows(source.name, read, request), read.raw.scores, tally
+        return read.raw, _table_rows(source.name, read, request), read.raw.scores, tally
 
-    scores, done, last, counts = TRAINED, 0, b"", CountTally()
+    scores, lines_read, last, counts = TRAINED, 0, b"", CountTally()
     for raw, rows, read, tally in run(reader.items(), work, scan.threads):
         counts += tally
         scores = read if read >= 0 else scores
-        done += raw.lines
-        scan.progress(raw.position, done)
+        lines_read += raw.lines
+        scan.progress(raw.position, lines_read)
         if not len(rows):
             continue
         if rows.key(0) <= last:
             raise not_sorted(source.name, raw.first_entry)
         last = rows.key(len(rows.sources) - 1)
         store.append(rows)
-    reader.finish(done)
-    if request.orientations and len(request.orientations) > done:
-        message = f"has {len(request.orientations):,} lines, but {source.name} has {done:,}"
+    reader.finish(lines_read)
+    if request.orientations and len(request.orientations) > lines_read:
+        message = f"has {len(request.orientations):,} lines, but {source.name} has {lines_read:,}"
         raise DataError(request.orientations.name, message)
     return store, scores, counts
 
 
-def _leg_rows(name: str, read: ReadBlock, request: LegRequest) -> LegRows:
+def _table_rows(name: str, read: ReadBlock, request: TableRequest) -> TableRows:
     raw, block = read.raw, read.block
     require_trained_scores(name, raw.scores, raw.first_entry + 1)
     good = np.flatnonzero(~block.malformed)
@@ -274,10 +274,10 @@ def _leg_rows(name: str, read: ReadBlock, request: LegRequest) -> LegRows:
     targets = copy_phrases(block.text, block.source_ends[good] + 3, block.target_ends[good])
     if not block.ascending:
         keys = [sources[group].tobytes() for group in range(len(sources))]
-        if not all(one < other for one, other in itertools.pairwise(keys)):
+        if not all(key < next_key for key, next_key in itertools.pairwise(keys)):
             raise not_sorted(name, raw.first_entry)
     points = _points(name, raw, block, good, ends)
-    return LegRows(sources, groups, targets, points, _numbers(name, read, request, good))
+    return TableRows(sources, groups, targets, points, _numbers(name, read, request, good))
 
 
 def _points(name: str, raw: RawBlock, block: EntryBlock, good: Int64Array, ends: Int64Array) -> Ragged:
@@ -289,11 +289,11 @@ def _points(name: str, raw: RawBlock, block: EntryBlock, good: Int64Array, ends:
         line = block.text[starts[bad] : ends[bad]].tobytes()
         tokens = split_words(line.rstrip(b"\r\n").split(b"|||", 2)[1])
         token = next(token for token in tokens if not is_point(token))
-        raise DataError(name, point_fault(token), raw.first_entry + int(good[bad]) + 1)
+        raise DataError(name, point_error(token), raw.first_entry + int(good[bad]) + 1)
     return Ragged(points[: offsets[-1]].copy(), offsets)
 
 
-def _numbers(name: str, read: ReadBlock, request: LegRequest, good: Int64Array) -> DoubleArray:
+def _numbers(name: str, read: ReadBlock, request: TableRequest, good: Int64Array) -> DoubleArray:
     """Return scores, counts, similarities and orientations; missing counts are NaN."""
     raw, block = read.raw, read.block
     scores = read.columns[good]
@@ -311,8 +311,8 @@ def _numbers(name: str, read: ReadBlock, request: LegRequest, good: Int64Array) 
     return np.concatenate(columns, axis=1)
 
 
-WAYS, AGREEMENT = "ways", "agreement"
-COLUMNS = (WAYS, AGREEMENT)
+PATHS, AGREEMENT = "paths", "agreement"
+COLUMNS = (PATHS, AGREEMENT)
 # Lower bound of scores, whose logarithm Moses computes.
 _LEAST_SCORE = 1e-30
 
@@ -332,34 +332,36 @@ def _format(
     counts: DoubleArray,
     out: ByteArray,
 ) -> int:
-    """Write a line per entry: phrases, scores, and `with_more` also alignment and counts, as in a phrase table.
+    """Write a line per entry as in a phrase table: phrases and scores, and if `with_more`, alignment and counts.
 
     The field of the counts is empty if a count is unknown.
     """
-    place = 0
+    position = 0
     for k in range(len(sources)):
-        place = copy_bytes(source_text, source_offsets[sources[k]], source_offsets[sources[k] + 1], out, place)
-        out[place] = SPACE
-        place = copy_bytes(target_text, target_offsets[targets[k]], target_offsets[targets[k] + 1], out, place + 1)
-        place = write_numbers(out, place, scores[k])
+        position = copy_bytes(source_text, source_offsets[sources[k]], source_offsets[sources[k] + 1], out, position)
+        out[position] = SPACE
+        position = copy_bytes(
+            target_text, target_offsets[targets[k]], target_offsets[targets[k] + 1], out, position + 1
+        )
+        position = write_numbers(out, position, scores[k])
         if with_more:
-            out[place] = SPACE
-            place = write_bars(out, place + 1)
+            out[position] = SPACE
+            position = write_bars(out, position + 1)
             for p in range(point_offsets[k], point_offsets[k + 1]):
-                out[place] = SPACE
-                place = write_integer(out, place + 1, points[p] & 0xFFFF)
-                out[place] = MINUS
-                place = write_integer(out, place + 1, points[p] >> 16)
-            out[place] = SPACE
-            place = write_bars(out, place + 1)
+                out[position] = SPACE
+                position = write_integer(out, position + 1, points[p] & 0xFFFF)
+                out[position] = MINUS
+                position = write_integer(out, position + 1, points[p] >> 16)
+            out[position] = SPACE
+            position = write_bars(out, position + 1)
             if not np.isnan(counts[k].sum()):
-                place = write_numbers(out, place, counts[k])
+                position = write_numbers(out, position, counts[k])
             for _ in range(2):
-                out[place] = SPACE
-                place = write_bars(out, place + 1)
-        out[place] = LF
-        place += 1
-    return place
+                out[position] = SPACE
+                position = write_bars(out, position + 1)
+        out[position] = LF
+        position += 1
+    return position
 
 
 def _lines(
@@ -371,10 +373,10 @@ def _lines(
     room = int(size) + len(sums) * ((scores.shape[1] + 3) * (MAX_WIDTH + 1) + 20)
     room += 12 * len(points.items) if points else 0
     out = np.empty(room, np.uint8)
-    nothing = np.zeros(0, np.int32), np.zeros(1, np.int64)
+    no_points = np.zeros(0, np.int32), np.zeros(1, np.int64)
     used = _format(
         sources.items, sources.offsets, sums.sources, targets.items, targets.offsets, sums.targets,
-        np.ascontiguousarray(scores), points is not None, *((points.items, points.offsets) if points else nothing),
+        np.ascontiguousarray(scores), points is not None, *((points.items, points.offsets) if points else no_points),
         counts, out,
     )  # fmt: skip
     return out[:used]
@@ -385,7 +387,7 @@ class PivotLines:
     """Writer of the lines of pivot tables.
 
     Attributes:
-        columns: names of `COLUMNS` for columns behind the four scores: `ways` adds the probability of the best pivot
+        columns: names of `COLUMNS` for columns after the four scores: `paths` adds the probability of the best pivot
             path and the number of paths, `agreement` the number of pivot languages with the entry.
         rules: which numbers were summed; similarities are the last columns.
     """
@@ -394,24 +396,28 @@ class PivotLines:
     rules: PathRules
 
     def names(self) -> tuple[str, ...]:
-        """Descriptions of the columns behind the four scores."""
+        """Return descriptions of the columns after the four scores."""
         names: list[str] = []
-        if WAYS in self.columns:
-            names += ["probability of the best way", "ways"]
+        if PATHS in self.columns:
+            names += ["probability of the best path", "paths"]
         if AGREEMENT in self.columns:
-            names += ["middle languages"]
+            names += ["pivot languages"]
         if self.rules.similarities:
-            names += [f"similarity {way}, {of}" for of in ("mean", "best way") for way in ("s→t", "t→s")]
+            names += [
+                f"similarity {direction}, {statistic}"
+                for statistic in ("mean", "best path")
+                for direction in ("s→t", "t→s")
+            ]
         return tuple(names)
 
     def phrase_table(self, batch: SourceBatch, paths: PathSums, points: Ragged) -> ByteArray:
         """Return lines of a phrase table: scores, the composed alignment, counts c(t) c(s) c(s,t)."""
         sums = paths.sums
         columns = [np.maximum(sums[:, :SCORES], _LEAST_SCORE)]
-        if WAYS in self.columns:
-            columns += [np.maximum(sums[:, BEST, None], _LEAST_SCORE), paths.ways[:, None].astype(np.float64)]
+        if PATHS in self.columns:
+            columns += [np.maximum(sums[:, BEST, None], _LEAST_SCORE), paths.path_counts[:, None].astype(np.float64)]
         if AGREEMENT in self.columns:
-            columns += [paths.middles[:, None].astype(np.float64)]
+            columns += [paths.pivot_counts[:, None].astype(np.float64)]
         if self.rules.similarities:
             shares = sums[:, FIXED_SUMS : FIXED_SUMS + SUM_SIMILARITIES]
             similarities: FloatArray = np.clip(2.0 * shares - 1.0, -1.0, 1.0).astype(np.float32)
@@ -425,37 +431,37 @@ class PivotLines:
         return _lines(batch, sums, sums.sums[:, at : at + SUM_ORIENTATIONS], None, np.zeros((len(sums), 3)))
 
 
-def check_meeting(names: tuple[str, str], middle: Middle, scan: TableScan) -> None:
-    """Refuse tables with almost no common pivot phrases, and warn about tables with few.
+def check_overlap(names: tuple[str, str], pivot: PivotTables, scan: TableScan) -> None:
+    """Reject tables with almost no common pivot phrases, and warn about tables with few.
 
     Args:
-        names: of the tables.
-        middle: the tables.
+        names: names of the tables.
+        pivot: the tables.
         scan: with `force`, there is only a warning.
 
     Raises:
         DataError: the tables have almost no common pivot phrases.
     """
     first, second = names
-    coverage = middle.links.coverage
-    if coverage.mass >= LOW_MASS or not len(middle.first):
+    coverage = pivot.links.coverage
+    if coverage.mass >= LOW_MASS or not len(pivot.first):
         return
     overlap = describe_overlap(coverage, second)
-    why = {
-        FIRST: f"; it looks as if {first} were given the wrong way round",
-        SECOND: f"; it looks as if {second} were given the wrong way round",
-        ORDER: "; it looks as if both were given in the wrong order, or the wrong way round",
-        CAPITALS: "; without capitals many more would be: both need one form of the middle language",
-        None: "; expected tables whose middle language is tokenised and written alike",
-    }[diagnose_mismatch(middle.first, middle.second, coverage.share)]
+    explanation = {
+        FIRST: f"; are source and target of {first} swapped?",
+        SECOND: f"; are source and target of {second} swapped?",
+        ORDER: "; are the two tables swapped, or source and target of both?",
+        CAPITALS: "; ignoring case, many more would be: both tables must write the pivot language in the same way",
+        None: "; expected tables with the same tokenisation and case of the pivot language",
+    }[diagnose_mismatch(pivot.first, pivot.second, coverage.share)]
     if coverage.mass < LEAST_MASS:
-        scan.refuse(DataError(first, f"{overlap}{why}", remedy="go on"))
+        scan.refuse(DataError(first, f"{overlap}{explanation}", remedy="go on"))
     else:
-        scan.warn(f"{first}: {overlap}{why}")
+        scan.warn(f"{first}: {overlap}{explanation}")
 
 
 def describe_overlap(coverage: PivotCoverage, second: str) -> str:
-    """Describe for users how many middle phrases of the first table are sources of the second."""
+    """Describe for users how many pivot phrases of the first table are sources of the second."""
     return (
         f"{100 * coverage.share:.0f}% of its {coverage.phrases:,} target phrases ({100 * coverage.share_of_words:.0f}% "
         f"of their tokens, {100 * coverage.mass:.0f}% of their probability) are sources of {second}"
@@ -480,7 +486,7 @@ class PivotRequest:
     Attributes:
         tables: for each pivot language, a source-pivot and a pivot-target table, with the scores of Moses' training.
         output: the pivot table.
-        reordering_tables: for each pivot language, the reordering tables of both tables; empty without.
+        reordering_tables: for each pivot language, the reordering tables of both tables; empty if there are none.
         reordering_out: the output reordering table.
         similarities: for each pivot language, the similarities of the entries of both tables.
         columns: additional scores, of `COLUMNS`.
@@ -488,10 +494,10 @@ class PivotRequest:
         least: smallest probability p(t|s) of an entry of `tables`.
         least_counts: see `PathRules`.
         count_use: the feature that needs a joint count of each entry, if any.
-        scan: how the tables are read.
+        scan: settings for reading the tables.
         sort: whether the tables are sorted first.
-        memory: bytes for entries; the output does not depend on it.
-        folder: for temporary files; None for the system's.
+        memory: bytes of memory for entries; the output does not depend on it.
+        folder: folder for temporary files; None for the system's.
     """
 
     tables: Sequence[tuple[str, str]]
@@ -512,9 +518,9 @@ class PivotRequest:
     def __post_init__(self) -> None:
         if not self.tables:
             raise ValueError("no tables to join")
-        for name, given in (("reordering tables", self.reordering_tables), ("similarities", self.similarities)):
-            if given and len(given) != len(self.tables):
-                raise ValueError(f"{len(self.tables)} middle languages, but {name} for {len(given)}")
+        for name, values in (("reordering tables", self.reordering_tables), ("similarities", self.similarities)):
+            if values and len(values) != len(self.tables):
+                raise ValueError(f"{len(self.tables)} pivot languages, but {name} for {len(values)}")
         if bool(self.reordering_tables) != (self.reordering_out is not None):
             raise ValueError("reordering_tables and reordering_out must be given together")
 
@@ -535,18 +541,18 @@ class PivotReport:
     Attributes:
         entries: written entries.
         sources: their sources.
-        ways: pivot paths of the entries.
+        paths: pivot paths of the entries.
         without_alignment: entries whose best path has no alignment point.
-        columns: descriptions of the scores behind the four.
-        middles: for each pivot language, coverage of the first table's pivot phrases by the second table.
+        columns: descriptions of the scores after the first four.
+        coverages: for each pivot language, coverage of the first table's pivot phrases by the second table.
     """
 
     entries: int
     sources: int
-    ways: int
+    paths: int
     without_alignment: int
     columns: tuple[str, ...]
-    middles: tuple[PivotCoverage, ...]
+    coverages: tuple[PivotCoverage, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
@@ -566,68 +572,70 @@ def pivot(request: PivotRequest, watch: Watch = SILENT) -> PivotReport:
         # Files are renamed in reverse order of opening, so that the table appears last.
         table = outputs.enter_context(Output(request.output))
         reordering = outputs.enter_context(Output(request.reordering_out)) if request.reordering_out else None
-        middles = [_middle(request, number, watch) for number in range(len(request.tables))]
-        return _write(request, middles, table, reordering, watch)
+        pivots = [_pivot_tables(request, number, watch) for number in range(len(request.tables))]
+        return _write(request, pivots, table, reordering, watch)
 
 
-def _middle(request: PivotRequest, number: int, watch: Watch) -> Middle:
+def _pivot_tables(request: PivotRequest, number: int, watch: Watch) -> PivotTables:
     """Read the tables of a pivot language."""
-    first, second = (_leg(request, number, side, watch) for side in range(2))
+    first, second = (_stored_table(request, number, side, watch) for side in range(2))
     links = Links(first, second, request.memory, request.folder)
     names = [display_name(path) for path in request.tables[number]]
-    check_meeting((names[0], names[1]), Middle(first, second, links), replace(request.scan, warn=watch.warn))
-    return Middle(first, second, links)
+    check_overlap((names[0], names[1]), PivotTables(first, second, links), replace(request.scan, warn=watch.warn))
+    return PivotTables(first, second, links)
 
 
-def _leg(request: PivotRequest, number: int, side: int, watch: Watch) -> LegStore:
+def _stored_table(request: PivotRequest, number: int, side: int, watch: Watch) -> TableStore:
     scan = replace(request.scan, warn=watch.warn)
     orientations = None
-    place = os.path.join(request.folder, "leg") if request.folder else request.output
+    output = os.path.join(request.folder, "table") if request.folder else request.output
     if request.reordering_tables:
         path = request.reordering_tables[number][side]
-        opened = open_table(path, place, scan, watch, "orientations", sort=request.sort, expected=REORDERING_TABLE)
+        opened = open_table(path, output, scan, watch, "orientations", sort=request.sort, expected=REORDERING_TABLE)
         with opened as (source, followed):
             orientations = Orientations(source, request.folder, followed)
     similarities = request.similarities[number][side] if request.similarities else None
-    leg = LegRequest((OF_SOURCE, OF_TARGET)[side], similarities, orientations, request.folder, request.count_use)
+    table_request = TableRequest(
+        (OF_SOURCE, OF_TARGET)[side], similarities, orientations, request.folder, request.count_use
+    )
     path = request.tables[number][side]
-    with open_table(path, place, scan, watch, "read", sort=request.sort) as (source, followed):
-        store, scores, counts = read_leg(source, leg, followed)
+    with open_table(path, output, scan, watch, "read", sort=request.sort) as (source, followed):
+        store, scores, counts = store_table(source, table_request, followed)
     for sentence in counts.sentences("entries through them have no counts"):
         watch.say(f"{source.name}: {sentence}")
-    _tell_ignored(source, scores, similarities is not None, watch)
+    _report_ignored(source, scores, similarities is not None, watch)
     return store
 
 
-def _tell_ignored(source: Input, scores: int, similarities: bool, watch: Watch) -> None:
+def _report_ignored(source: Input, scores: int, similarities: bool, watch: Watch) -> None:
     more = scores - TRAINED
     if more > 0 and not similarities:
-        watch.say(f"{source.name}: {more} scores behind the first {TRAINED} are left out")
+        watch.say(f"{source.name}: {more} scores after the first {TRAINED} are ignored")
 
 
 def _write(
-    request: PivotRequest, middles: Sequence[Middle], table: Output, reordering: Output | None, watch: Watch
+    request: PivotRequest, pivots: Sequence[PivotTables], table: Output, reordering: Output | None, watch: Watch
 ) -> PivotReport:
     lines = request.lines
-    entries = sources = ways = without = 0
-    total = sum(len(middle.first) for middle in middles)
+    entries = sources = paths = without = 0
+    total = sum(len(pivot.first) for pivot in pivots)
     with watch.items("join", total, "entry") as tick:
-        for batch in batches(middles, request.memory // _SHARE):
+        for batch in batches(pivots, request.memory // _SHARE):
             for written in _batch(batch, lines, table, reordering, request.scan.threads):
                 table.write(written.table)
                 if reordering:
                     reordering.write(written.reordering)
-                entries, sources, ways = entries + written.entries, sources + written.sources, ways + written.ways
+                entries, sources, paths = entries + written.entries, sources + written.sources, paths + written.paths
                 without += written.without_alignment
             tick(len(batch.first))
     if total and not entries:
         names = ", ".join(display_name(path) for pair in request.tables for path in pair)
         limit = f" over entries with p(target|source) of {request.least:g} or more" if request.least else ""
         replace(request.scan, warn=watch.warn).refuse(
-            DataError(names, f"no source has a way to a target{limit}", remedy="go on")
+            DataError(names, f"no source has a path to a target{limit}", remedy="go on")
         )
-    coverages = tuple(middle.links.coverage for middle in middles)
-    return PivotReport(entries, sources, ways, without, lines.names(), coverages)
+    coverages = tuple(pivot.links.coverage for pivot in pivots)
+    return PivotReport(entries, sources, paths, without, lines.names(), coverages)
 
 
 @dataclass(frozen=True)
@@ -638,7 +646,7 @@ class _Written:
     reordering: bytes
     entries: int
     sources: int
-    ways: int
+    paths: int
     without_alignment: int
 
 
@@ -653,6 +661,6 @@ def _batch(
         text = table.encode(lines.phrase_table(batch, sums, points))
         more = reordering.encode(lines.reordering_table(batch, sums)) if reordering else b""
         distinct = int((sums.sources[1:] != sums.sources[:-1]).sum()) + (len(sums) > 0)
-        return _Written(text, more, len(sums), distinct, int(sums.ways.sum()), empty_alignments(points))
+        return _Written(text, more, len(sums), distinct, int(sums.path_counts.sum()), empty_alignments(points))
 
     return run(cut_by_paths(batch, _WAYS_AT_ONCE), work, threads)

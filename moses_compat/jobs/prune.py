@@ -1,9 +1,9 @@
 """Prune a phrase table: decide about every entry, and write the table, its reordering table and reports.
 
-There are two ways to the same decision.  A rule that needs only the similarities of each entry is applied while the
-table streams (`prune_table`).  If criteria compare all entries, the table is measured first (`measured_table`), then
-the decision is made, and the table is streamed again (`prune_decided`).  Either all files appear or none: each is
-written under a temporary name and renamed when everything is complete, the table last.
+There are two procedures.  A rule that needs only the similarities of each entry is applied while the table is streamed
+(`prune_table`).  If criteria compare all entries, the table is measured first (`measured_table`), then the decision is
+made, and the table is streamed again (`prune_decided`).  Either all files appear or none: each is written under a
+temporary name and renamed when everything is complete, the table last.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class TableTooSmallError(PhraseToolError):
     """The requested size is impossible: too many entries are protected.
 
     Args:
-        table: its name.
-        reason: how many are protected, and how many the size allows.
+        table: name of the table.
+        reason: how many entries are protected, and how many the size allows.
         best: the rule that protects them.
     """
 
@@ -80,7 +80,7 @@ class PruneResult:
         criteria: names of the criteria.
         orphans: counts of the reordering table, if there is one.
         figures: further values for the statistics.
-        best: the rule of protection, if it is known.
+        best: the protection rule, if known.
     """
 
     statistics: PruneStatistics
@@ -126,7 +126,7 @@ def prune(request: PruneRequest, watch: Watch = SILENT, more: Sequence[Sink] = (
 
 @contextlib.contextmanager
 def _checked_tables(request: PruneRequest, watch: Watch) -> Iterator[PruneRequest]:
-    """Check that the files are tables before any long work; yield the request, with a sorted copy if it sorts."""
+    """Check that the files are tables before any long work; yield the request, with a sorted copy if requested."""
     scan = request.scan_for(watch)
     with contextlib.ExitStack() as stack:
         if request.sort:
@@ -142,13 +142,13 @@ def _checked_tables(request: PruneRequest, watch: Watch) -> Iterator[PruneReques
 
 
 def _prune_streaming(request: PruneRequest, watch: Watch, more: Sequence[Sink]) -> PruneResult:
-    """Prune while the table streams; a requested size needs an additional pass first, which finds its threshold."""
+    """Prune while streaming the table; a requested size needs an additional first pass to determine its threshold."""
     method = request.parsed_method
     similarities = scored = similarity_source(request, watch)
     save_to, threshold = path_to_save(request, similarities), request.threshold
     with contextlib.ExitStack() as stack:
         if request.target_size is not None:
-            # Without pyarrow they are computed twice.
+            # Without pyarrow, similarities are computed twice.
             if not isinstance(similarities, FileSimilarities) and importlib.util.find_spec("pyarrow"):
                 save_to = save_to or stack.enter_context(scratch_scores(request.output))
             curve = sizes_by_threshold(request, similarities, save_to, watch)
@@ -186,7 +186,7 @@ def _prune_as_a_whole(request: PruneRequest, watch: Watch, more: Sequence[Sink])
     method = request.parsed_method
     development = None
     if request.max_bleu_loss is not None:
-        # A development set that cannot be read, or does not match, is refused before the long work.
+        # A development set that cannot be read, or does not match, is rejected before the long work.
         from moses_compat.jobs.bleu_budget import DevelopmentSet, FullTable, search_budget
 
         development = FullTable.translate(request, DevelopmentSet.read(request, watch), watch)
@@ -197,7 +197,7 @@ def _prune_as_a_whole(request: PruneRequest, watch: Watch, more: Sequence[Sink])
     else:
         chosen = _choose(request, ranking, watch)
     decision = chosen.decision
-    # Each criterion scores all entries for that.
+    # For an explanation, each criterion scores all entries.
     explained = request.stats or request.reasons or (len(method.parts) > 1 and request.by_criterion)
     reasons = ranking.explain(decision) if explained else None
     signature = "|".join(
@@ -244,13 +244,13 @@ def _write(
     more: Sequence[Sink],
     save_to: str | None = None,
 ) -> PruneResult:
-    """Send the table to the files of the request; all of them appear, or none.
+    """Send the table to the files of the request; either all files appear or none.
 
     Args:
         request: the pruning run.
         result: the result without the counts of this pass.
-        send: sends the table through sinks.
-        similarities: their source, which reports in the end how well a model matches the table.
+        send: function that sends the table through sinks.
+        similarities: the source of similarities, which reports at the end how well a model matches the table.
         watch: progress listener.
         more: sinks in addition to those of the files.
         save_to: file for the similarities, which appears with the tables or not at all.
@@ -270,7 +270,7 @@ def _write(
             check_plausible(reordering, scan, REORDERING_TABLE)
         # Files are renamed in reverse order of opening, so that the table appears last.
         kept = SelectedLines(stack.enter_context(Output(request.output)))
-        in_step, rejected, report, why = map(
+        in_step, rejected, report, reasons = map(
             opened, (request.reordering_out, request.rejected, request.stats, request.reasons)
         )
         counts, surviving = Counts(result.best.frequent if result.best else None), SurvivingPairs()
@@ -279,11 +279,11 @@ def _write(
             sinks.append(SelectedLines(rejected, rejected=True))
         if reordering:
             sinks.append(surviving)
-        if why:
+        if reasons:
             # Parquet is slow to import.
             from moses_compat.jobs.reasons_file import ReasonsWriter
 
-            sinks.append(stack.enter_context(ReasonsWriter(why, result.criteria)))
+            sinks.append(stack.enter_context(ReasonsWriter(reasons, result.criteria)))
         if save_to and similarities:
             sinks.append(KeptScores(stack.enter_context(score_writer(save_to, similarities))))
         with watch.file("prune", source.size()) as progress:
@@ -311,7 +311,7 @@ class Swept(NamedTuple):
     Attributes:
         threshold: score below which entries fail.
         kept: entries that are kept.
-        entries: all of them.
+        entries: all entries.
         failing: entries that would be removed if none were protected.
     """
 
@@ -366,7 +366,7 @@ def _send(
 
     lines = 0
     for raw, prepared in follow_blocks("prune", reader.items(), work, order, scan, reader.pass_over):
-        # Similarities come last, and need not be written again if an interrupted run had reached this block.
+        # Stored similarities, which come last, are not written again if an interrupted run has completed their file.
         for sink, part in zip(sinks, prepared[: len(sinks)], strict=True):
             sink.write(part)
         lines += raw.lines
@@ -386,15 +386,15 @@ def prune_table(
     fields: bool = True,
     count_use: CountUse | None = None,
 ) -> None:
-    """Decide about the entries of a table while it streams, by a rule that needs no more than similarities.
+    """Decide about the entries of a table while streaming it, by a rule that needs only similarities.
 
     Args:
         source: the table, read from its beginning.
-        similarities: of its entries.
+        similarities: similarities of its entries.
         rule: a rule with the method semantic and a threshold.
         sinks: receive all blocks.
         fingerprints: whether a sink needs fingerprints of the pairs.
-        ask_all: whether a sink needs similarities of protected entries, too.
+        ask_all: whether a sink also needs similarities of protected entries.
         fields: whether a sink needs fields of entries.
         count_use: the feature that needs a joint count of each entry, if any.
 
@@ -428,8 +428,8 @@ def prune_decided(
 
     Args:
         source: the table, read from its beginning.
-        decision: about all its N entries; malformed lines are handled by `scan.on_error`.
-        reasons: of the N entries, if they are known.
+        decision: decision about all N entries; malformed lines are handled by `scan.on_error`.
+        reasons: reasons for the N entries, if known.
         sinks: receive all blocks.
         table: the measures of the N entries; with it, lines are not parsed again, and blocks have no fields.
 

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from moses_compat.measures.saved_scores import ScoreWriter
 
 # Bytes of text that are read for an estimate of the table's size.
-_LOOKED_AT = 1 << 23
+_SAMPLE_BYTES = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -86,15 +86,15 @@ def size_of_table(source: Input) -> TableSize:
     """
     entries = words = size = 0
     share = 1.0
-    for raw in raw_blocks(source, _LOOKED_AT // 4):
+    for raw in raw_blocks(source, _SAMPLE_BYTES // 4):
         scan = scan_lines(raw.text, line_offsets=raw.line_offsets)
         blanks = prefix_sums(raw.text == SPACE)
         starts, ends = scan.line_offsets[:-1], scan.target_ends
-        # There is one blank behind each word, and one behind the bars.
+        # There is one space after each word, and one after the separator.
         words += int(np.maximum(blanks[ends] - blanks[starts] - 1, 0)[ends >= 0].sum())
         entries += raw.lines
         size += len(raw.text)
-        if size >= _LOOKED_AT:
+        if size >= _SAMPLE_BYTES:
             share = max(source.size() / max(raw.position, 1), 1.0)
             break
     return TableSize(int(entries * share), int(words * share))
@@ -111,10 +111,10 @@ class Chosen:
     """The decision about a whole table.
 
     Attributes:
-        decision: about its entries.
+        decision: decision about its entries.
         best: the rule that protected some of them.
-        rule: its words in the signature line.
-        figures: for the statistics.
+        rule: text of the cut in the signature line.
+        figures: further values for the statistics.
     """
 
     decision: DecidedTable
@@ -137,13 +137,13 @@ def measures_of(read: ReadBlock, occurrences: bool = False) -> Measures:
 def similarity_sources(request: PruneRequest, watch: Watch = SILENT) -> dict[Measure[np.float32], SimilaritySource]:
     """Return the sources of the similarities that the method of a request needs.
 
-    Similarities of meaning may come from any model, from columns, from saved similarities or from a sentence encoder;
-    those of a syntactic encoder or a classifier from such a model, or, if the method needs nothing else, from the same
-    columns or files.
+    Semantic similarities may come from any model, from columns, from saved similarities or from a sentence encoder;
+    those of a syntactic encoder or a classifier come from such a model, or, if the method needs nothing else, from the
+    same columns or files.
 
     Args:
         request: the pruning run.
-        watch: receives reports about how well models match the table.
+        watch: receives reports on how well models match the table.
 
     Raises:
         ModelError: a model cannot be loaded, or is not of the kind that the method needs.
@@ -155,28 +155,28 @@ def similarity_sources(request: PruneRequest, watch: Watch = SILENT) -> dict[Mea
         return {}
     if len(needed) == 1 and (ready := _similarities_without_model(request, watch)):
         return {needed[0]: ready}
-    places, sources = list(range(len(request.folders))), dict[Measure[np.float32], SimilaritySource]()
+    unused_models, sources = list(range(len(request.folders))), dict[Measure[np.float32], SimilaritySource]()
     for measure, is_suitable, kind in _models_of_criteria():
         if measure not in needed:
             continue
-        suitable = [place for place in places if is_suitable(request.folders[place])]
+        suitable = [index for index in unused_models if is_suitable(request.folders[index])]
         if not suitable:
             name = next(part.name for part in method.parts if measure in part.needs)
             raise ModelError(
                 f"{request.model_folder}: not {kind}, which the method {name} needs", remedy=f"train {kind}"
             )
         sources[measure] = _similarities_of_models(request, suitable[:1], watch)
-        places.remove(suitable[0])
+        unused_models.remove(suitable[0])
     if SIMILARITIES in needed:
-        meaning = _similarities_without_model(request, watch) or _similarities_of_models(request, places, watch)
+        meaning = _similarities_without_model(request, watch) or _similarities_of_models(request, unused_models, watch)
         return {SIMILARITIES: meaning, **sources}
-    if sources and places:
-        raise ModelError(f"{request.folders[places[0]]}: the method {method.name} has no use for this model")
+    if sources and unused_models:
+        raise ModelError(f"{request.folders[unused_models[0]]}: the method {method.name} does not use this model")
     return sources
 
 
 def similarity_source(request: PruneRequest, watch: Watch = SILENT) -> SimilaritySource:
-    """Return the source of similarities of meaning.
+    """Return the source of semantic similarities.
 
     Raises:
         ModelError: the model cannot be loaded, or two models are given and one is not a translator.
@@ -210,7 +210,7 @@ def _similarities_of_models(request: PruneRequest, places: Sequence[int], watch:
     """Return the similarities of some of the request's folders: of one model, or of two translators.
 
     Raises:
-        ModelError: there is no model.
+        ModelError: there is no model for them.
     """
     from moses_compat.measures.model_sources import both_directions, model_source
 
@@ -218,17 +218,17 @@ def _similarities_of_models(request: PruneRequest, places: Sequence[int], watch:
         raise ModelError(
             f"{request.model_folder}: the method also needs semantic similarities; name a model for them with -m"
         )
-    folders = [request.folders[place] for place in places]
+    folders = [request.folders[index] for index in places]
     checks = [FitCheck(folder, watch, request.scan.force) for folder in folders]
     models = [
-        model_source(check, request.reading, request.scan.threads, request.part_folders[place], request.device)
-        for place, check in zip(places, checks, strict=True)
+        model_source(check, request.reading, request.scan.threads, request.part_folders[index], request.device)
+        for index, check in zip(places, checks, strict=True)
     ]
     return both_directions(models, folders)
 
 
 def fit_of_source(similarities: SimilaritySource | None) -> dict[str, Any]:
-    """Return, after the last pass, how well a model or an encoder matches the table; empty if that was not measured."""
+    """Return the fit of a model or encoder to the table after the last pass; empty if it was not measured."""
     check = getattr(similarities, "check", None)
     # The fit of an encoder was measured before.
     fit: Any = check.fit if isinstance(check, FitCheck) else getattr(similarities, "fit", None)
@@ -265,8 +265,8 @@ def sizes_by_threshold(
     """Count how many entries each threshold leaves, in one pass that writes no table.
 
     Args:
-        request: its method ranks by similarity alone.
-        similarities: of the entries.
+        request: the pruning run; its method ranks by similarity alone.
+        similarities: similarities of the entries.
         save_to: file that receives the similarities, if any.
         watch: progress listener.
         thresholds: thresholds for which exact counts are needed.
@@ -320,7 +320,7 @@ def measured_table(request: PruneRequest, watch: Watch) -> tuple[MeasuredTable, 
         ModelError: see `similarity_sources`.
         PhraseToolError: there is too little room for temporary files.
     """
-    # Imported here: a table that streams does not need it, and imports dominate the time of a short run.
+    # Imported here: pruning in one pass does not need it, and imports dominate the time of a short run.
     from moses_compat.measures.measure import MeasureRequest, measure_file
 
     _check_room(request, watch)
@@ -339,7 +339,7 @@ def measured_table(request: PruneRequest, watch: Watch) -> tuple[MeasuredTable, 
 
 
 def _check_room(request: PruneRequest, watch: Watch) -> None:
-    """Report the size of temporary files if it is large, and refuse a disk with too little space.
+    """Report the size of temporary files if it is large, and raise an error if the disk has too little space.
 
     Raises:
         PhraseToolError: there is too little space, and `force` is not set.
@@ -353,7 +353,7 @@ def _check_room(request: PruneRequest, watch: Watch) -> None:
         PROBABILITIES,
         COUNTS,
         *request.needs,
-        *(SCORED_MASKS[one] for one in method.needs & SCORED_MASKS.keys()),
+        *(SCORED_MASKS[measure] for measure in method.needs & SCORED_MASKS.keys()),
     }
     # The score of an entry, the score of each criterion, and the decision.
     entry = MeasuredTable.bytes_an_entry(measures) + 4 + 4 * len(method.parts) + 2
@@ -366,7 +366,7 @@ def _check_room(request: PruneRequest, watch: Watch) -> None:
     needed = int(needed * _MARGIN) * (2 if request.scan.finished else 1)
     folder = request.work_folder or tempfile.gettempdir()
     if needed >= _MUCH:
-        watch.say(f"some {needed / 1e9:,.1f} GB of work files go to {folder} until the table is written")
+        watch.say(f"some {needed / 1e9:,.1f} GB of temporary files will be in {folder} until the table is written")
     try:
         check_space(folder, needed)
     except PhraseToolError as error:

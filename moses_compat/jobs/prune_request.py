@@ -1,6 +1,6 @@
-"""The request of a pruning run: which entries are removed, by which criteria, from which files, into which files.
+"""The request of a pruning run: the entries to remove, the criteria, and the input and output files.
 
-A request checks itself: combinations of options that cannot be used raise `UnusableRequest`, for the library and the
+A request validates itself: combinations of options that cannot be used raise `UnusableRequest`, for the library and the
 command line alike.
 """
 
@@ -84,8 +84,8 @@ class PruneRequest:
             the development set; or count the sizes at these thresholds and write nothing.
         non_inferior: whether the 95 % interval on the development set must exclude a larger loss than `max_bleu_loss`.
         method: names of criteria, see `parse_method`; None for the best that the other options allow.
-        combine: how several criteria become one.
-        seed: of the random criterion.
+        combine: how several criteria are combined.
+        seed: random seed of the random criterion.
         keep_top, protect: see `KeepBest`; None for the default of the cut.
         protect_frequent: count above which mutual translations are protected (see `KeepBest`), or `none`; None for the
             default: 100 where similarity alone decides, by a threshold, else `none`.
@@ -105,11 +105,11 @@ class PruneRequest:
         dev: the two sides of the development set.
         search: options of the decoder, see `SearchOptions`.
         by_criterion: whether to count, for several criteria, which of them alone would have removed an entry.
-        ask_all: where similarity alone decides, whether to score protected entries, too, so that all entries below the
+        ask_all: where similarity alone decides, whether to also score protected entries, so that all entries below the
             threshold are counted.
-        scan: how tables are read, and on how many threads.
+        scan: settings for reading tables, with the number of threads.
         sort: whether to sort the table first, into a copy next to `output`.
-        sorted_table: that copy, once it exists.
+        sorted_table: path of that copy, once it exists.
         resume: whether to keep finished work next to the output, and to continue an interrupted run.
         work: folder for temporary files; None for the folder of `output`.
         device: the device that encodes phrases, see `BilingualModel.scorer`.
@@ -173,7 +173,7 @@ class PruneRequest:
         if models > 2 + len(criteria_with_models):
             others = "".join(f", and one for the method {name}" for name in criteria_with_models)
             raise UnusableRequest(
-                f"{{model_folder}} names one model, or two translators, one a direction{others}, not {models} models"
+                f"{{model_folder}} names one model, or two translators, one per direction{others}, not {models} models"
             )
         if method.needs & {MODEL_SCORES, LOSSES} and self.ini is None:
             raise UnusableRequest(f"{{method}} {method.name} needs the weights of a model: give {{ini}}")
@@ -203,7 +203,7 @@ class PruneRequest:
         names = [name for name, value in cuts.items() if value is not None]
         if method.thresholds and names:
             raise UnusableRequest(
-                "the criteria of {method} have thresholds of their own; leave out {threshold}, {target_size}, "
+                "the criteria of {method} have their own thresholds; leave out {threshold}, {target_size}, "
                 "{max_bleu_loss} and {sweep}"
             )
         if not method.thresholds and len(names) != 1:
@@ -232,7 +232,7 @@ class PruneRequest:
         except ValueError as error:
             raise UnusableRequest(f"{{protect_frequent}}: {error}") from error
         if self.max_bleu_loss is None:
-            # Without a loss, a development set would be ignored.
+            # Without a maximum loss, a development set would be ignored.
             if self.dev or self.search or self.non_inferior:
                 raise UnusableRequest("{dev}, {non_inferior} and the options of the search go with {max_bleu_loss}")
         elif self.ini is None or self.dev is None:
@@ -253,7 +253,7 @@ class PruneRequest:
             )
         if self.reasons and (packing := packing_for(self.reasons)):
             raise UnusableRequest(
-                f"{{reasons}} writes Parquet, which is compressed in itself; leave out {packing.ending}"
+                f"{{reasons}} writes Parquet, which is already compressed; leave out {packing.ending}"
             )
         if (self.reordering_table is None) != (self.reordering_out is None):
             raise UnusableRequest("{reordering_table} and {reordering_out} go together; give both or none")
@@ -269,7 +269,7 @@ class PruneRequest:
             raise UnusableRequest(f"{self.scores}: no such file; {{method}} {method.name} needs existing similarities")
 
     def scan_for(self, watch: Watch = SILENT) -> TableScan:
-        """Return how the table is read, with warnings sent to `watch`."""
+        """Return the settings for reading the table, with warnings sent to `watch`."""
         return replace(self.scan, warn=watch.warn)
 
     @property
@@ -284,7 +284,7 @@ class PruneRequest:
 
     @property
     def read_name(self) -> str | None:
-        """The name of this file in messages; None for its path."""
+        """The name of `read_path` in messages; None for the path itself."""
         return sorted_name(self.table) if self.sorted_table else None
 
     def open_table(self) -> Input:
@@ -390,7 +390,7 @@ class PruneRequest:
 
     @property
     def best(self) -> KeepBest:
-        """The protection rule, by the requested values, else by the rule of BRAE."""
+        """The protection rule with the requested values, by default those of BRAE."""
         return KeepBest(10 if self.keep_top is None else self.keep_top, self.protect or "all", self.frequent)
 
     def rule_for_size(self, measures: TableMeasures) -> Callable[[int], KeepBest]:

@@ -2,9 +2,9 @@
 
 The file has one row for each entry that failed, in table order.
 
-line             int64, of the table, from 1
-source, target   text; bytes that are not UTF-8 as U+FFFD
-a criterion      float32 each: the score of the entry; infinite if the criterion has none
+line             int64, line number in the table, from 1
+source, target   text; bytes that are not UTF-8 become U+FFFD
+a criterion      float32, one column per criterion: the score of the entry; infinite if the criterion has none
 failed           the criteria that alone would have removed the entry, joined with +; or `together`
 kept             whether it was kept anyway, as one of the best of its source
 """
@@ -60,7 +60,7 @@ class ReasonsWriter:
 
     Args:
         output: the file.
-        names: of the criteria.
+        names: names of the criteria.
     """
 
     def __init__(self, output: Output, names: tuple[str, ...]) -> None:
@@ -72,27 +72,27 @@ class ReasonsWriter:
         self._rows = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process only prepares blocks.
+        # Other processes only prepare blocks.
         return {name: value for name, value in self.__dict__.items() if name not in ("_writer", "_pending")}
 
     def prepare(self, decided: DecidedBlock) -> bytes | None:
-        """Return the rows of the failed entries of a block, without malformed lines, as a stream of Arrow.
+        """Return the rows of the failed entries of a block, without malformed lines, as an Arrow stream.
 
-        None if the reasons are not known.
+        None if the reasons are unknown.
         """
         block, reasons = decided.block, decided.reasons
         if reasons is None:
             return None
         lines = np.flatnonzero(decided.decision.fails & ~block.malformed)
         source_ends = block.source_ends[lines]
-        here = reasons.part(lines)
+        failed_reasons = reasons.part(lines)
         labels = pa.array(reasons.labels, pa.string())
         columns = [
             number_array(block.first_entry + lines + 1, pa.int64()),
             _texts(block.text, block.line_offsets[lines], source_ends.copy()),
             _texts(block.text, source_ends + 3, block.target_ends[lines]),
-            *(number_array(scores, pa.float32()) for scores in here.criterion_scores.T),
-            pa.DictionaryArray.from_arrays(number_array(here.codes, pa.int32()), labels),
+            *(number_array(scores, pa.float32()) for scores in failed_reasons.criterion_scores.T),
+            pa.DictionaryArray.from_arrays(number_array(failed_reasons.codes, pa.int32()), labels),
             pa.Array.from_buffers(pa.bool_(), len(lines), [None, bits(decided.keep[lines])]),
         ]
         batch = pa.record_batch(columns, schema=_schema(reasons.names))

@@ -64,7 +64,8 @@ def table_pairs(source: Input, scan: TableScan) -> PairSet:
     """Return the pairs of a phrase table, sorted or not; fields after the target are ignored.
 
     Args:
-        scan: how the table is read; unless `on_error` is `fail`, a line with fewer than three fields is skipped.
+        scan: settings for reading the table; unless `on_error` is `fail`, lines with fewer than three fields are
+            skipped.
 
     Raises:
         DataError: the table is damaged, or has a line without a pair and `scan.on_error` is `fail`.
@@ -88,16 +89,16 @@ def table_pairs(source: Input, scan: TableScan) -> PairSet:
 
 
 def remove_orphans(source: Input, output: Output, pairs: PairSet, scan: TableScan) -> OrphanCounts:
-    """Write the lines of a reordering table whose pair is among `pairs`, byte for byte and in their order.
+    """Write the lines of a reordering table whose pair is among `pairs`, byte-identical and in input order.
 
-    The two tables may be in different orders, lack pairs, and have pairs several times.  A last line without a line
-    feed, which Moses would not load, gets one.  Stands in for
+    The two tables may be in different orders, lack pairs, and contain duplicates.  A last line without a line feed,
+    which Moses would not load, gets one.  This function replaces
     scripts/training/remove-orphan-phrase-pairs-from-reordering-table.perl, which needs both tables in one order.
 
     Args:
         source: lines `source ||| target ||| probabilities`, all with the same number of probabilities.
-        pairs: of the phrase table, without any previous look-up.
-        scan: how the reordering table is read; malformed lines that are kept need no pair.
+        pairs: pairs of the phrase table, not looked up before.
+        scan: settings for reading the reordering table; malformed lines that are kept need no pair.
 
     Raises:
         DataError: the table is damaged, has a malformed line and `scan.on_error` is `fail`, or has no line of any pair.
@@ -129,8 +130,8 @@ def remove_orphans(source: Input, output: Output, pairs: PairSet, scan: TableSca
     total.pairs_without_line = pairs.never_found()
     if total.lines and total.pairs and total.pairs_without_line == total.pairs:
         message = (
-            f"none of its {total.lines:,} lines is of one of the {total.pairs:,} pairs of the phrase table; are these "
-            "tables of one model, with the same factors?"
+            f"none of its {total.lines:,} lines belongs to one of the {total.pairs:,} pairs of the phrase table; are "
+            "these tables of one model, with the same factors?"
         )
         scan.refuse(DataError(source.name, message, remedy="go on"))
     return total

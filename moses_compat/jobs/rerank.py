@@ -56,8 +56,8 @@ class SourceText:
     """The text that lists translate.
 
     Attributes:
-        name: of the file, for messages.
-        sentences: as ids of the symbols.
+        name: name of the file, for messages.
+        sentences: sentences as ids of the symbols.
         symbols: the words, as written.
     """
 
@@ -84,7 +84,7 @@ class SourceText:
         return cls(name, symbols.read_lines(text), symbols)
 
     def check(self, n_best: NBestList) -> None:
-        """Refuse a list of more sentences than the text has.
+        """Reject a list with more sentences than the text has.
 
         Raises:
             DataError: the list has more sentences; the message names the first superfluous line.
@@ -123,7 +123,7 @@ class DirectedModel:
             )  # fmt: skip
 
     def read(self, text: SourceText, n_best: NBestList) -> tuple[Phrases, Phrases]:
-        """Return both sides as ids of the model."""
+        """Return both sides as word ids of the model."""
         source, target = self.model.source_vocabulary, self.model.target_vocabulary
         if self.backward:
             source, target = target, source
@@ -141,14 +141,14 @@ def load_directed(
     """Load a translator, and determine its direction by its vocabularies.
 
     Args:
-        folder: of the model.
+        folder: folder of the model.
         text, n_best: the text and the list that it will score.
         force: only warn if it knows few of the words.
 
     Raises:
-        DataError: the text, or the hypotheses of the list, have no word.
+        DataError: the text or the hypotheses of the list have no words.
         ModelError: it cannot be loaded, or its languages are not those of the text and the list; the message reports if
-            these are swapped.
+            both are in the same language of the model.
     """
     model = TranslatorModel.load(folder)
     if not len(text.sentences.words):
@@ -159,8 +159,11 @@ def load_directed(
         for side, phrases, symbols in (("text", text.sentences, text.symbols), ("list", first, n_best.symbols))
         for language, vocabulary in (("source", model.source_vocabulary), ("target", model.target_vocabulary))
     }
-    ways = {False: ("source", "target"), True: ("target", "source")}
-    worst = {way: min(known["text", ours], known["list", theirs]) for way, (ours, theirs) in ways.items()}
+    directions = {False: ("source", "target"), True: ("target", "source")}
+    worst = {
+        direction: min(known["text", text_language], known["list", list_language])
+        for direction, (text_language, list_language) in directions.items()
+    }
     backward = worst[True] > worst[False]
     if worst[backward] >= LEAST_KNOWN:
         return DirectedModel(model, folder, backward)
@@ -199,8 +202,8 @@ def _known(phrases: Phrases, symbols: Symbols, vocabulary: Vocabulary) -> float:
 def own_share(judge: DirectedModel, text: SourceText, n_best: NBestList, threads: int) -> float | None:
     """Return the share of sentences that are likelier with their own first hypothesis than with that of another.
 
-    This is the pairwise AUC of matching against other pairs: a half if the list translates another text.  Hypotheses
-    without words are ignored.
+    This is the pairwise AUC of matching against mismatched pairs: about 0.5 if the list translates another text.
+    Hypotheses without words are ignored.
 
     Returns:
         The share, where ties count as a half; None if the list has too few sentences.
@@ -210,13 +213,13 @@ def own_share(judge: DirectedModel, text: SourceText, n_best: NBestList, threads
     if len(first) < _FEWEST:
         return None
     sources, hypotheses = judge.read(text, n_best)
-    own, other = sources.select(n_best.sentences[first]), hypotheses.select(first)
+    own, targets = sources.select(n_best.sentences[first]), hypotheses.select(first)
     moved = np.roll(np.arange(len(first)), len(first) // 2)
     numbers = np.arange(len(first))
-    right = judge.scores(own, other, numbers, threads)
-    # The predicted side stays the same, and the side that is read is exchanged.
-    wrong = judge.scores(own, other.select(moved), numbers, threads) if judge.backward else judge.scores(
-        own.select(moved), other, numbers, threads
+    right = judge.scores(own, targets, numbers, threads)
+    # The predicted side is the same, and the conditioning side is exchanged.
+    wrong = judge.scores(own, targets.select(moved), numbers, threads) if judge.backward else judge.scores(
+        own.select(moved), targets, numbers, threads
     )  # fmt: skip
     return float(((right > wrong) + 0.5 * (right == wrong)).mean())
 
@@ -224,10 +227,10 @@ def own_share(judge: DirectedModel, text: SourceText, n_best: NBestList, threads
 def check_fit(
     judges: Sequence[DirectedModel], text: SourceText, n_best: NBestList, threads: int, force: bool, watch: Watch
 ) -> None:
-    """Refuse a list that does not translate the text.
+    """Reject a list that does not translate the text.
 
     Raises:
-        PhraseToolError: the share of `own_share` is too near a half.
+        PhraseToolError: the result of `own_share` is too close to 0.5.
     """
     for judge in judges:
         share = own_share(judge, text, n_best, threads)
@@ -273,7 +276,7 @@ class AppendedColumns:
         return (*self.groups, *(f"{LANGUAGE_MODEL}{number}" for number in range(len(self.language_models))))
 
     def record(self) -> dict[str, Any]:
-        """Identities of the models, for a file of weights."""
+        """Return the identities of the models, for a file of weights."""
         names = {name: [judge.model.identity for judge in part] for name, part in self.groups.items()}
         record: dict[str, Any] = {"length": self.length, "models": names}
         if self.language_models:
@@ -289,7 +292,7 @@ class AppendedColumns:
             Their names, and float64 of shape (N, K).
 
         Raises:
-            DataError: the list has such a feature already.
+            DataError: the list already has one of the features.
             LengthError: a sentence is too long.
         """
         for name in self.names:
@@ -303,8 +306,8 @@ class AppendedColumns:
             with watch.items(f"scoring with {model.path}", len(n_best), "hypothesis") as tick:
                 columns.append(model.log_probabilities(n_best.words, n_best.symbols.words, tick))
         values = np.zeros((len(n_best), len(columns)))
-        for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
-            values[:, place] = [float(_written(name, value)) for value in column.tolist()]
+        for index, (name, column) in enumerate(zip(self.names, columns, strict=True)):
+            values[:, index] = [float(_written(name, value)) for value in column.tolist()]
         return tuple((name, 1) for name in self.names), values
 
     def _scores(
@@ -340,11 +343,11 @@ def load_columns(
     """Load translators and language models for the features of a list; see `AppendedColumns` and `load_directed`.
 
     Args:
-        folders: of translators.
+        folders: folders of translators.
         text, n_best: the text and the list that they will score.
         length, each: see `AppendedColumns`.
         force: only warn about models that know few of the words.
-        language_models: files that kenlm reads.
+        language_models: files of language models for kenlm.
 
     Raises:
         DataError: a file is not a language model.
@@ -366,8 +369,8 @@ class FeaturedList:
 
     Attributes:
         n_best: the list as read.
-        names: of all features.
-        features: of all lines, float64, shape (N, F).
+        names: names of all features.
+        features: features of all lines, float64, shape (N, F).
         appended: number of features that the list itself lacks.
     """
 
@@ -388,7 +391,7 @@ class FeaturedList:
 
         Args:
             scores: new totals, shape (N,); None keeps the old ones.
-            order: of the lines; None keeps their order.
+            order: order of the lines; None keeps the current order.
         """
         dense, width = self.n_best.dense
         names = self.names[dense : dense + self.appended]
@@ -414,7 +417,7 @@ def featured_list(
     """Check that a list matches the text, and add the features of models.
 
     Raises:
-        PhraseToolError: it does not match, see `check_fit`; or it has the features already.
+        PhraseToolError: it does not match, see `check_fit`; or it already has the features.
     """
     check_fit(columns.models, text, n_best, threads, force, watch)
     missing = len(text.sentences) - len(first_lines(n_best.sentences))
@@ -428,7 +431,7 @@ class RerankWeights:
     """Weights of features, and a description of the appended features.
 
     Attributes:
-        names: of the features.
+        names: names of the features.
         weights: float64, shape (F,).
         columns: result of `AppendedColumns.record`.
         origin: description of the tuning and its result.
@@ -440,7 +443,7 @@ class RerankWeights:
     origin: Mapping[str, Any]
 
     def named(self) -> dict[str, list[float]]:
-        """The weights by feature name."""
+        """Return the weights by feature name."""
         values, at = {}, 0
         for name, count in self.names:
             values[name] = self.weights[at : at + count].tolist()
@@ -456,7 +459,7 @@ class RerankWeights:
 
     @classmethod
     def read(cls, path: str) -> RerankWeights:
-        """Read a file with the result of `as_json`.
+        """Read weights from a file that contains the result of `as_json`.
 
         Raises:
             DataError: the file cannot be read, or is not such a file.
@@ -487,7 +490,7 @@ class RerankWeights:
         return cls(names, weights, columns, {})
 
     def check(self, featured: FeaturedList, columns: Mapping[str, Any] | None = None) -> None:
-        """Refuse a list of other features, or features of other models.
+        """Reject a list with other features, or with features of other models.
 
         Args:
             featured: the list.
@@ -509,7 +512,7 @@ def with_sparse_features_of(n_best: NBestList, names: FeatureNames, known: str, 
 
     Args:
         n_best: the list.
-        names: of the features that have weights.
+        names: names of the features that have weights.
         known: name of the origin of the weights, for the warning.
         watch: receives a warning about features without a weight.
     """
@@ -522,7 +525,7 @@ def with_sparse_features_of(n_best: NBestList, names: FeatureNames, known: str, 
 
 
 def check_same_features(n_best: NBestList, development: NBestList) -> None:
-    """Refuse a development list with other features.
+    """Reject a development list with other features.
 
     Raises:
         DataError: the features differ.
@@ -545,11 +548,12 @@ def read_references(paths: Sequence[str], sentences: int, n_best: NBestList) -> 
             message = f"has {len(references[-1]):,} lines, but the source has {sentences:,}"
             raise DataError(display_name(path), message)
         if not len(references[-1].words):
-            raise DataError(display_name(path), "has no words; expected a translation a line")
+            raise DataError(display_name(path), "has no words; expected one translation per line")
     return references
 
 
-# A reference whose share of words of the hypotheses is this much lower than that of the source is in its language.
+# If the share of tokens that are words of the hypotheses is lower by this in a reference than in the source, the two
+# are swapped.
 _LANGUAGE_MARGIN = 0.2
 
 
@@ -565,11 +569,11 @@ def check_references(
     force: bool = False,
     watch: Watch = SILENT,
 ) -> None:
-    """Refuse references of a list that do not translate its source, see `check_correspondence`.
+    """Reject references of a list that do not translate its source, see `check_correspondence`.
 
     Args:
         n_best: the list.
-        references: of all sentences, as ids of the list's symbols.
+        references: references of all sentences, as ids of the list's symbols.
         source, paths: the files of the source and of the references.
         force: warn instead of refusing.
         watch: receives warnings.
@@ -611,7 +615,7 @@ def tune_weights(
     if not made_with.found:
         message = (
             f"its totals are not weighted sums of its features ({made_with.unexplained:.0%} of their variance is "
-            "unexplained): is it reranked already, or edited?"
+            "unexplained): was it already reranked, or edited?"
         )
         raise DataError(n_best.name, message)
     if not made_with.weights.any():
@@ -629,10 +633,10 @@ def tune_weights(
 def _made_with(featured: FeaturedList) -> ListWeights:
     """Return the weights with which a list was made, 0 for appended features."""
     n_best = featured.n_best
-    of = [name for name, count in featured.names for _ in range(count)]
-    old = np.array([not name.startswith((NEURAL, LANGUAGE_MODEL)) for name in of])
+    feature_names = [name for name, count in featured.names for _ in range(count)]
+    old = np.array([not name.startswith((NEURAL, LANGUAGE_MODEL)) for name in feature_names])
     made_with = list_weights(featured.features[:, old], n_best.totals, n_best.sentences)
-    weights = np.zeros(len(of))
+    weights = np.zeros(len(feature_names))
     weights[old] = made_with.weights
     return ListWeights(weights, made_with.unexplained)
 
@@ -648,7 +652,7 @@ def _of_corpus(statistics: Int32Array) -> float:
 
 
 def _statistics(n_best: NBestList, lines: Int64Array, references: Sequence[Phrases]) -> Int32Array:
-    """Return BLEU statistics of one line per sentence of the text, which is empty for a sentence without hypotheses."""
+    """Return BLEU statistics of one line per sentence of the text; an empty line for a sentence without hypotheses."""
     sentences = len(references[0])
     rows = np.full(sentences, len(n_best), np.int64)
     rows[n_best.sentences[lines]] = lines
@@ -670,10 +674,10 @@ class RerankReport:
         sentences: sentences with hypotheses.
         hypotheses: all hypotheses.
         changed: sentences whose translation has changed.
-        bleu_before, bleu_after: of the whole text, in which a sentence without hypotheses has an empty translation, 0
-            to 100; None without references.
-        bleu_oracle: of the whole text, with the hypotheses of the best BLEU+1.
-        p_value: of the difference, by paired bootstrap.
+        bleu_before, bleu_after: BLEU of the whole text, 0 to 100, with an empty translation of a sentence without
+            hypotheses; None without references.
+        bleu_oracle: BLEU of the whole text with the hypotheses of the best BLEU+1.
+        p_value: p-value of the difference, by paired bootstrap.
     """
 
     sentences: int
@@ -690,8 +694,8 @@ def report_of(featured: FeaturedList, weights: Weights, references: Sequence[Phr
 
     Args:
         featured: the list.
-        weights: of its features.
-        references: of all sentences, as ids of its words; may be empty.
+        weights: weights of its features.
+        references: references of all sentences, as ids of its words; may be empty.
     """
     n_best = featured.n_best
     first, chosen = first_lines(n_best.sentences), chosen_lines(featured, weights)

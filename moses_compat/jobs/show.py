@@ -1,4 +1,4 @@
-"""Show the entries of a phrase: scores by name, counts, alignment, similarities, and what pruning decided."""
+"""Show the entries of a phrase: scores by name, counts, alignment, similarities, and the decision of pruning."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class ShownEntry:
 
     Attributes:
         line: number of its line, from 1.
-        source, target: phrases as they are in the table.
+        source, target: phrases as in the table.
         scores: scores as text, in the order of the columns.
         counts: counts of the target, the source and the pair as text; as many as the table has.
         alignment: word alignment as in the table.
         similarities: similarities in both directions by a model; None without a model.
-        decision: what pruning decided; None if it is not known.
+        decision: decision of pruning; None if unknown.
     """
 
     line: int
@@ -56,10 +56,10 @@ class ShownEntry:
 
     @property
     def order(self) -> tuple[float, float, int]:
-        """Key that sorts the best entry first: its direct probability, its joint count, its line."""
+        """Key that sorts the best entry first: by direct probability, joint count and line."""
         # p(e|f) of tables with Moses' four scores, else the last score.
-        place = DIRECT_COLUMN if len(self.scores) >= len(MOSES_SCORES) else -1
-        probability = _number(self.scores[place]) if self.scores else -math.inf
+        column = DIRECT_COLUMN if len(self.scores) >= len(MOSES_SCORES) else -1
+        probability = _number(self.scores[column]) if self.scores else -math.inf
         joint = _number(self.counts[2]) if len(self.counts) >= len(_COUNTS) else -math.inf
         return -probability, -joint, self.line
 
@@ -88,7 +88,7 @@ class ShownEntry:
 
 
 def score_names(count: int) -> list[str]:
-    """Names of the score columns of a table with this many scores."""
+    """Return the names of the score columns of a table with this many scores."""
     known = MOSES_SCORES if count >= len(MOSES_SCORES) else ()
     return [*known, *(f"score {number}" for number in range(len(known) + 1, count + 1))]
 
@@ -118,14 +118,14 @@ def with_similarities(entries: Sequence[ShownEntry], model: BilingualModel) -> l
 
 
 def with_decisions(entries: Sequence[ShownEntry], reasons: str) -> list[ShownEntry]:
-    """Return entries with what `prune --reasons` recorded.
+    """Return entries with the decisions that `prune --reasons` recorded.
 
     Args:
         entries: entries of the table that was pruned.
         reasons: the Parquet file.
 
     Raises:
-        DataError: the file cannot be read, or is of another table.
+        DataError: the file cannot be read, or belongs to another table.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -145,7 +145,7 @@ def with_decisions(entries: Sequence[ShownEntry], reasons: str) -> list[ShownEnt
             decided.append(replace(entry, decision=KEPT))
             continue
         if (row["source"], row["target"]) != (_text(entry.source), _text(entry.target)):
-            raise DataError(reasons, f"is of another table: its line {entry.line} has another entry")
+            raise DataError(reasons, f"belongs to another table: its line {entry.line} has another entry")
         criteria = "all criteria together" if row["failed"] == TOGETHER else row["failed"].replace("+", ", ")
         protected = f"{KEPT} as one of the best, although it fails {criteria}"
         decided.append(replace(entry, decision=protected if row["kept"] else f"removed by {criteria}"))
@@ -153,7 +153,7 @@ def with_decisions(entries: Sequence[ShownEntry], reasons: str) -> list[ShownEnt
 
 
 def shown_lines(entries: Sequence[ShownEntry], side: str, contains: bool) -> Iterator[str]:
-    """Yield the entries as a table for readers.
+    """Yield the lines of a readable table of the entries.
 
     Args:
         entries: entries, the best first.

@@ -1,7 +1,7 @@
 """Outputs of pruning: kept lines, removed lines, reasons, similarities, and counts.
 
-Each sink receives decided blocks: `prepare` does the work that threads can do in parallel, `write` that which must be
-done in order.
+Each sink receives decided blocks: `prepare` does the work that threads can do in parallel, and `write` the work that
+must be done in order.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DecidedBlock:
 
     Attributes:
         read: the entries.
-        decision: about them.
+        decision: decision about them.
         reasons: their scores by each criterion, if known.
     """
 
@@ -54,17 +54,17 @@ class DecidedBlock:
 
     @cached_property
     def pruned(self) -> Mask:
-        """bool, shape (N,): entries that the decision removes."""
+        """Mask of the entries that the decision removes, bool, shape (N,)."""
         return self.decision.fails & ~self.decision.protected
 
     @cached_property
     def keep(self) -> Mask:
-        """bool, shape (N,): lines to keep; malformed lines by fault handling."""
+        """Mask of the lines to keep, bool, shape (N,); malformed lines as in `ReadBlock.passes`."""
         return self.read.passes & ~self.pruned
 
 
 class Sink(Protocol):
-    """Receives decided blocks."""
+    """Receiver of decided blocks."""
 
     def prepare(self, decided: DecidedBlock) -> Any:
         """Do the work that threads can do in parallel."""
@@ -75,15 +75,15 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class SelectedLines:
-    """Writes the kept or the removed lines, byte-identical and in their order."""
+    """Sink that writes the kept or the removed lines, byte-identical and in input order."""
 
     output: Output
     rejected: bool = False
 
     def prepare(self, decided: DecidedBlock) -> bytes:
         """Select and compress the lines."""
-        block, wanted = decided.block, decided.pruned if self.rejected else decided.keep
-        return self.output.encode(selected_lines(block.text, block.line_offsets, wanted))
+        block, selected = decided.block, decided.pruned if self.rejected else decided.keep
+        return self.output.encode(selected_lines(block.text, block.line_offsets, selected))
 
     def write(self, prepared: bytes) -> None:
         """Write the lines."""
@@ -91,7 +91,7 @@ class SelectedLines:
 
 
 class SurvivingPairs:
-    """Collects the hashes of the kept pairs, one array per block; see `PairSet`."""
+    """Sink that collects the hashes of the kept pairs, one array per block; see `PairSet`."""
 
     def __init__(self) -> None:
         self.hashes: list[HashArray] = []
@@ -109,12 +109,12 @@ class SurvivingPairs:
 
 @dataclass(frozen=True)
 class KeptScores:
-    """Writes the similarities of all entries."""
+    """Sink that writes the similarities of all entries."""
 
     writer: ScoreWriter
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process only prepares blocks.
+        # Other processes only prepare blocks.
         return {}
 
     def prepare(self, decided: DecidedBlock) -> Kept:
@@ -128,7 +128,7 @@ class KeptScores:
 
 
 class Decisions:
-    """Collects the decisions about all entries, as arrays.
+    """Sink that collects the decisions about all entries, as arrays.
 
     Attributes:
         blocks: for each block, name -> array of its N entries: `keep`, `fails`, `protected`, bool; `similarity_st` and
@@ -163,16 +163,16 @@ class Decisions:
 
 
 class Counts:
-    """Counts kept and removed entries.
+    """Sink that counts kept and removed entries.
 
     Args:
         frequent: count above which mutual translations are protected; None if none is.
 
     Attributes:
-        total: of all blocks so far.
+        total: counts of all blocks so far.
     """
 
-    # The name of a removed entry in the statistics.
+    # The name of removed entries in the statistics.
     CRITERION = "below_threshold"
 
     def __init__(self, frequent: int | None = None) -> None:

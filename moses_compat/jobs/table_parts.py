@@ -1,6 +1,6 @@
 """Tables in part files, and jobs that annotate or prune them part by part, on any machine.
 
-    FOLDER/part-00000.gz ...   tables, in the order of their names; all entries of a source are in one of them
+    FOLDER/part-00000.gz ...   tables, in the order of their names; all entries of a source are in one part
     FOLDER/manifest.json       a description of each part; written last, so a folder without it may be incomplete
     FOLDER/.unfinished         exists while parts are written: the settings, then a line for each finished part
 
@@ -42,13 +42,13 @@ class Part:
     """A part file, and the input part that it was made from.
 
     Attributes:
-        name: of both files.
+        name: name of both files.
         read: number of lines of the input part.
         entries: number of lines of the part.
         bytes: size of the part.
-        sha256: of the part.
+        sha256: SHA-256 digest of the part.
         first, last: sources of the first and last entry of the input part; empty without entries.
-        occurrences: of a pruned part, see `OccurrenceCounts.as_dict`.
+        occurrences: occurrences in a pruned part, see `OccurrenceCounts.as_dict`.
     """
 
     name: str
@@ -103,7 +103,7 @@ def part_names(folder: str) -> list[str]:
     """Return the part files of a folder, in order.
 
     Raises:
-        DataError: there is none, or they differ from the manifest.
+        DataError: there are none, or they differ from the manifest.
     """
     try:
         names = sorted(name for name in os.listdir(folder) if name != MANIFEST and not name.startswith("."))
@@ -132,7 +132,7 @@ def read_manifest(path: str) -> list[Part]:
     """Read the parts of a manifest.
 
     Raises:
-        DataError: it is damaged.
+        DataError: the manifest cannot be read, or is damaged.
     """
     try:
         manifest = json.loads(Path(path).read_text("utf-8"))
@@ -215,7 +215,7 @@ class PartFolder:
             DataError: a source is in two parts.
             PhraseToolError: the folder cannot be written.
         """
-        noted: list[Part] = []
+        recorded: list[Part] = []
         before: Part | None = None
         try:
             with open(self._log, "a", encoding="utf-8") as file:
@@ -227,11 +227,11 @@ class PartFolder:
                         file.write(json.dumps(part.as_dict()) + "\n")
                         file.flush()
                         os.fsync(file.fileno())
-                    noted.append(part)
+                    recorded.append(part)
                     before = part if part.read else before
                     yield part
             with Output(self.path(MANIFEST)) as out:
-                out.write_text((json.dumps(document(noted), indent=1, ensure_ascii=False) + "\n").encode())
+                out.write_text((json.dumps(document(recorded), indent=1, ensure_ascii=False) + "\n").encode())
             os.unlink(self._log)
         except OSError as error:
             raise PhraseToolError(f"{self.folder}: cannot write: {reason(error)}") from error
@@ -256,7 +256,7 @@ def document(parts: Iterable[Part]) -> dict[str, Any]:
 def split_table(
     source: Input, folder: str, entries: int, progress: Progress = lambda position, entries: None
 ) -> list[Part]:
-    """Write a table as part files, each with at least this many entries, up to the end of a source.
+    """Write a table as part files, each with at least `entries` entries, up to the end of a source.
 
     Args:
         source: the table, read from its beginning.
@@ -271,14 +271,14 @@ def split_table(
     """
     if entries < 1:
         raise ValueError("a part must have at least one entry")
-    made = PartFolder(folder, {"table": source.name, "entries": str(entries)})
+    part_folder = PartFolder(folder, {"table": source.name, "entries": str(entries)})
     # Blocks end at the end of a source, so small parts need small blocks.
     blocks = raw_blocks(source, min(BLOCK_BYTES, 32 * entries))
 
     def parts() -> Iterator[Part]:
         number, block = 0, next(blocks, None)
         while block is not None or number == 0:
-            path = made.path(f"part-{number:05}.gz")
+            path = part_folder.path(f"part-{number:05}.gz")
             lines = 0
             with Output(path) as out:
                 while block is not None and lines < entries:
@@ -289,7 +289,7 @@ def split_table(
             yield Part.of(path, path)
             number += 1
 
-    return list(made.add(parts()))
+    return list(part_folder.add(parts()))
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ class _PartWork:
     Attributes:
         make: `annotate` or `prune`.
         request: its request, whose files are replaced by those of the part.
-        source, output: folders.
+        source, output: folders of the input and output parts.
     """
 
     make: Callable[[Any], object]
@@ -311,8 +311,8 @@ class _PartWork:
 
     def __call__(self, name: str) -> Part:
         source, output = (os.path.join(folder, name) for folder in (self.source, self.output))
-        made = self.make(replace(self.request, table=source, output=output))
-        occurrences = made.statistics.occurrences.as_dict() if isinstance(made, PruneResult) else None
+        result = self.make(replace(self.request, table=source, output=output))
+        occurrences = result.statistics.occurrences.as_dict() if isinstance(result, PruneResult) else None
         return Part.of(output, source, occurrences)
 
 
@@ -320,10 +320,11 @@ def annotate_parts(request: AnnotateRequest, watch: Watch = SILENT) -> dict[str,
     """Annotate all parts of a folder.
 
     Args:
-        request: its table and output are folders; it has no ini, no smoothing and no encoder.
+        request: the annotation run; its table and output are folders; it has no ini, no smoothing and no encoder.
         watch: progress listener.
 
-    Returns: the manifest.
+    Returns:
+        The manifest.
 
     Raises:
         DataError, ModelError, PhraseToolError: as `annotate`; or a folder is not usable for parts.
@@ -341,10 +342,11 @@ def prune_parts(request: PruneRequest, watch: Watch = SILENT) -> dict[str, Any]:
     """Prune all parts of a folder by a threshold.
 
     Args:
-        request: its table and output are folders; the entries of a source are in one part.
+        request: the pruning run; its table and output are folders; the entries of a source are in one part.
         watch: progress listener.
 
-    Returns: the manifest.
+    Returns:
+        The manifest.
 
     Raises:
         DataError, ModelError, PhraseToolError: as `prune`; or a folder is not usable for parts.
@@ -371,19 +373,19 @@ def _work(
     """Make all parts of the request's table that do not exist yet; return the manifest."""
     names = part_names(request.table)
     sizes = {name: os.path.getsize(os.path.join(request.table, name)) for name in names}
-    made = PartFolder(request.output, {**settings, "sizes of the parts": str(sizes)}, request.resume)
-    missing = [name for name in names if name not in made.finished]
-    if made.finished:
-        watch.say(f"going on from {request.output}: {len(made.finished):,} of {len(names):,} parts are finished")
+    part_folder = PartFolder(request.output, {**settings, "sizes of the parts": str(sizes)}, request.resume)
+    missing = [name for name in names if name not in part_folder.finished]
+    if part_folder.finished:
+        watch.say(f"resuming {request.output}: {len(part_folder.finished):,} of {len(names):,} parts are finished")
     scan, folders = request.scan, (request.table, request.output)
     # Processes of a cluster have other working directories.
     source, output = folders if scan.runner is None else map(os.path.abspath, folders)
     alone = replace(request, scan=replace(scan, threads=1, runner=None), resume=False)
     results = (scan.runner or run)(missing, _PartWork(make, alone, source, output), scan.threads)
-    parts = (made.finished.get(name) or next(results) for name in names)
+    parts = (part_folder.finished.get(name) or next(results) for name in names)
     bytes_read, entries, finished = 0, 0, []
     with watch.file("parts", sum(sizes.values())) as progress:
-        for part in made.add(parts):
+        for part in part_folder.add(parts):
             finished.append(part)
             bytes_read, entries = bytes_read + sizes[part.name], entries + part.read
             progress(bytes_read, entries)

@@ -1,4 +1,4 @@
-"""Part-of-speech tagging of a text: streamed, with a line of tags for each line of words."""
+"""Part-of-speech tagging of a text in a stream, with a line of tags for each line of words."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def tag_text(
 
     Args:
         model: the tagger.
-        language: of the text.
+        language: language of the text.
         text: file with one tokenised sentence per line, with or without Moses' escapes; `-` for standard input.
         output: the output file.
         form: one of `FORMATS`.
         threads: number of blocks that are processed in parallel.
-        allow_empty: whether the text may have no line.
+        allow_empty: whether the text may be empty.
         watch: progress listener.
 
     Raises:
@@ -66,7 +66,7 @@ def tag_text(
         def work(block: list[list[bytes]]) -> tuple[bytes, int, int, int]:
             plain = [[_text(unescape(word) if b"&" in word else word) for word in words] for words in block]
             tags = model.tag(plain, language)
-            lines = [_line(form, *one) for one in zip(block, plain, tags, strict=True)]
+            lines = [_line(form, *sentence) for sentence in zip(block, plain, tags, strict=True)]
             joined = sum(JOINT in tag for line in tags for tag in line)
             return (
                 out.encode("".join(lines).encode("utf-8", "surrogateescape")),

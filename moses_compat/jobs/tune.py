@@ -78,8 +78,8 @@ def checked_start(
     """Check that a development set matches the table, and return a check of its BLEU, see `tune_model`.
 
     Args:
-        check: of the development set, after the check of its texts.
-        translator, sentences: of the model and the development set.
+        check: check of the development set, after the check of its texts.
+        translator, sentences: the translator of the model, and the sentences of the development set.
         text, references: result of `read_development_set`.
 
     Raises:
@@ -113,15 +113,15 @@ def tune_model(
 
     Args:
         model: the model, with the limits of the search.
-        translator, source: of the model and the development set; see `MosesModel.load`.
+        translator, source: the translator of the model, and the development set; see `MosesModel.load`.
         references: translations of the development set.
         options: the settings of tuning.
-        threads: for decoding.
+        threads: number of threads for decoding.
         check: called with the first run's translations and the references before the first update.
         watch: progress listener of the decoder runs.
         report: called with each run and its weights, by the ini's names.
         finished: stores translations, so that interrupted tuning can be resumed.
-        runner: executes the translation of sentences; threads if None.
+        runner: runner of the translation of sentences; threads if None.
 
     Returns:
         The result of tuning, and the best weights by the ini's names.

@@ -1,6 +1,6 @@
-"""Lines of a table: kernels and checks for one line or a block of lines.
+"""Kernels and checks for lines of a table, single lines or blocks.
 
-`fields` finds lines, fields and words, `numbers` reads and writes scores and positions, `counts` the fifth field;
-`insert_scores` appends score columns, `hashes` keeps phrases and pairs as hashes, and `oddities` finds the content that
-programs of Moses cannot read.
+`fields` finds lines, fields and words, `numbers` reads and writes scores and positions, `counts` reads the fifth field,
+`insert_scores` appends score columns, `hashes` computes hashes of phrases and phrase pairs, and `oddities` detects
+content that Moses programs cannot read.
 """

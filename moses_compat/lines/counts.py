@@ -1,4 +1,4 @@
-"""The fifth field of a table: how often the target, the source and the pair were extracted, `c(t) c(s) c(s,t)`."""
+"""Counts in the fifth field of a table: extractions of the target, the source and the pair, `c(t) c(s) c(s,t)`."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _ROUNDING = 1e-5
 
 @inner_kernel
 def is_joint_count(target: float, source: float, joint: float) -> bool:
-    """Whether `joint` is a possible joint count: positive, and at most the count of either side.
+    """Return whether `joint` is a possible joint count: positive, and at most the count of either side.
 
-    The count of a side that is NaN or negative is ignored.
+    A count of a side is ignored if it is NaN or negative.
     """
     least = joint * (1 - _ROUNDING)
     return joint > 0 and not (0 <= target < least or 0 <= source < least)
@@ -53,12 +53,12 @@ def _ends_token(text: ByteArray, i: int, end: int) -> bool:
 def _read_field(text: ByteArray, start: int, end: int, counts: DoubleArray, line: int) -> None:
     i = start
     column = 0
-    going = True
-    while going and column < counts.shape[1]:
+    in_field = True
+    while in_field and column < counts.shape[1]:
         while i < end and (is_blank(text[i]) or text[i] == LF or text[i] == CR):
             i += 1
         if i >= end or is_separator(text, i, end):
-            going = False
+            in_field = False
         else:
             first = i
             value = np.int64(0)
@@ -113,13 +113,13 @@ def _after_separators_slowly(text: ByteArray, start: int, end: int, count: int) 
 @inner_kernel
 def _pipes(eight: np.uint64) -> np.uint64:
     """Return the highest bit of each byte that is `|`."""
-    other = eight ^ _PIPES
-    return ~(((other & _LOW_BITS) + _LOW_BITS) | other | _LOW_BITS)
+    difference = eight ^ _PIPES
+    return ~(((difference & _LOW_BITS) + _LOW_BITS) | difference | _LOW_BITS)
 
 
 @inner_kernel
 def _after_separators(text: ByteArray, eights: npt.NDArray[np.uint64], start: int, end: int, count: int) -> int:
-    """Return the offset behind `count` separators `|||` of text[start:end], or -1 if it has fewer.
+    """Return the offset after `count` separators `|||` of text[start:end], or -1 if it has fewer.
 
     Reads eight bytes at a time.  `_after_separators_slowly` handles runs of four or more bars, and two separators that
     begin in the same eight bytes.
@@ -139,8 +139,8 @@ def _after_separators(text: ByteArray, eights: npt.NDArray[np.uint64], start: in
             here = after
             k += 1
     if odd != 0 or (left > 0 and k >= len(eights) - 1):
-        place: int = _after_separators_slowly(text, start, end, count)
-        return place
+        offset: int = _after_separators_slowly(text, start, end, count)
+        return offset
     if left > 0:
         return -1
     i: int = 8 * (k - 1)
@@ -159,7 +159,7 @@ def _read_all_counts(
     bars: int,
     counts: DoubleArray,
 ) -> None:
-    """Read the counts behind `bars` separators of each text[starts[line]:ends[line]].
+    """Read the counts after `bars` separators of each text[starts[line]:ends[line]].
 
     `eights` holds the text as integers of eight bytes, or is empty.
     """
@@ -223,7 +223,7 @@ def _derive_joint_counts(
 
 
 def block_counts(block: EntryBlock) -> EntryCounts:
-    """Return the counts of all entries of a block, also of one without fields; malformed lines have none."""
+    """Return the counts of all entries of a block, parsed with or without fields; malformed lines have none."""
     ends = block.line_offsets[1:]
     starts, bars = block.score_ends, _BARS_AFTER_SCORES
     if len(starts) != len(block):
@@ -239,7 +239,7 @@ def line_counts(text: ByteArray, line_offsets: Int64Array) -> EntryCounts:
 
     Args:
         text: uint8, shape (B,).
-        line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
+        line_offsets: int64, shape (N + 1,), start of each line and end of the last one.
     """
     good = np.ones(len(line_offsets) - 1, np.bool_)
     return _counts_behind(text, line_offsets[:-1], line_offsets[1:], _BARS_OF_LINE, line_offsets, good)
@@ -248,7 +248,7 @@ def line_counts(text: ByteArray, line_offsets: Int64Array) -> EntryCounts:
 def _counts_behind(
     text: ByteArray, starts: Int64Array, ends: Int64Array, bars: int, line_offsets: Int64Array, good: Mask
 ) -> EntryCounts:
-    """Return the counts behind `bars` separators of each text[starts[line]:ends[line]], derived for good lines."""
+    """Return the counts after `bars` separators of each text[starts[line]:ends[line]], derived for good lines."""
     values = np.full((len(starts), 3), np.nan)
     derived = np.zeros(len(starts), np.bool_)
     # The fast scan reads eight bytes at a time, which needs an aligned text.
@@ -282,7 +282,7 @@ def count_tokens(text: ByteArray, line_offsets: Int64Array, lines: Int64Array) -
 
     Args:
         text: uint8, shape (B,).
-        line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
+        line_offsets: int64, shape (N + 1,), start of each line and end of the last one.
         lines: int64, shape (L,).
     """
     token_counts = np.empty(len(lines), np.int64)
@@ -316,7 +316,7 @@ class CountTally:
         """Tally the entries of a block.
 
         Args:
-            counts: of the block.
+            counts: counts of the block.
             good: bool, shape (N,), the lines that are entries.
         """
         missing = np.isnan(counts.values[:, OF_PAIR]) & good
@@ -328,7 +328,7 @@ class CountTally:
         return self
 
     def sentences(self, consequence: str) -> Iterator[str]:
-        """Yield a sentence each for counts that are derived and counts that are missing.
+        """Yield one sentence each about derived counts and about missing counts.
 
         Args:
             consequence: clause that states the consequence of missing counts.
@@ -353,12 +353,12 @@ class CountUse(NamedTuple):
 
 
 def require_joint_counts(name: str, block: EntryBlock, counts: EntryCounts, use: CountUse) -> None:
-    """Refuse a block with an entry that has no joint count.
+    """Reject a block with an entry that has no joint count.
 
     Args:
-        name: of the table, for the message.
+        name: name of the table, for the message.
         block: its entries; malformed lines need no count.
-        counts: of the block.
+        counts: counts of the block.
         use: the feature that needs the counts.
 
     Raises:
@@ -389,7 +389,9 @@ def describe_missing(block: EntryBlock, row: int, subject: str) -> str:
     if bar >= 0:
         _read_field(line, bar, len(line), values, 0)
     if ((values >= 0) & (values <= LARGEST_COUNT)).all():
-        reason = f"the entry has an impossible joint count{shown}: a pair is seen, and no more often than a side"
+        reason = (
+            f"the entry has an impossible joint count{shown}: it must be positive and at most the count of each side"
+        )
     else:
         reason = f"the entry has no joint count{shown}"
     return f"{reason}; {subject} needs c(t) c(s) c(s,t) in the fifth field"

@@ -1,4 +1,4 @@
-"""Lines, fields, tokens and words of a table's text, and checks that words can be written.
+"""Lines, fields, tokens and words in the text of a table, and checks of words before they are written.
 
 As in Moses' text loader, every occurrence of the three bytes `|||` separates fields, and runs of spaces and tabs
 separate tokens.
@@ -35,7 +35,7 @@ _LINE_ENDS = re.compile(r"[\t\n\r]")
 
 @inner_kernel
 def is_separator(text: ByteArray, i: int, end: int) -> bool:
-    """Whether text[i:end] begins with `|||`."""
+    """Return whether text[i:end] begins with `|||`."""
     return text[i] == PIPE and i + 2 < end and text[i + 1] == PIPE and text[i + 2] == PIPE
 
 
@@ -53,7 +53,7 @@ def find_separator(text: ByteArray, start: int, end: int) -> int:
 
 @exact_kernel
 def find_separators(text: ByteArray, start: int, end: int, bars: Int64Array) -> int:
-    """Store the positions of the first `|||` of text[start:end] in `bars`, then `end`; return their number."""
+    """Store the positions of the first `|||` of text[start:end] in `bars`, padded with `end`; return their number."""
     count = 0
     i = start
     while count < len(bars):
@@ -69,7 +69,7 @@ def find_separators(text: ByteArray, start: int, end: int, bars: Int64Array) -> 
 
 @inner_kernel
 def content_end(text: ByteArray, start: int, end: int) -> int:
-    """Return the end of the line text[start:end] without its line feed and a carriage return before that."""
+    """Return the end of the line text[start:end] without a trailing carriage return and line feed."""
     if end > start and text[end - 1] == LF:
         end -= 1
     if end > start and text[end - 1] == CR:
@@ -79,15 +79,15 @@ def content_end(text: ByteArray, start: int, end: int) -> int:
 
 @inner_kernel
 def write_bars(out: ByteArray, place: int) -> int:
-    """Write `|||`; return the place after it."""
+    """Write `|||`; return the position after it."""
     out[place] = out[place + 1] = out[place + 2] = PIPE
     return place + 3
 
 
 @borrowing_kernel
 def same_tokens(text: ByteArray, a: int, a_end: int, b: int, b_end: int) -> bool:
-    """Whether text[a:a_end] and text[b:b_end] hold the same tokens."""
-    # Comparing bytes almost always suffices: all are equal, or the first difference is between two letters.
+    """Return whether text[a:a_end] and text[b:b_end] consist of the same tokens."""
+    # Comparing bytes almost always suffices: all are equal, or neither byte at the first difference is a blank.
     shorter = min(a_end - a, b_end - b)
     k = common_prefix(text, a, text, b, shorter)
     if k == a_end - a and k == b_end - b:
@@ -121,8 +121,8 @@ def _line_offsets(text: ByteArray, eights: npt.NDArray[np.uint64]) -> Int64Array
     line = 0
     for k in range(len(eights)):
         # A byte that is LF is 0 here, and the subtraction borrows from its highest bit (Mycroft 1987).
-        other = eights[k] ^ _LINE_FEEDS
-        if (other - _ONES) & ~other & _HIGH_BITS:
+        difference = eights[k] ^ _LINE_FEEDS
+        if (difference - _ONES) & ~difference & _HIGH_BITS:
             for i in range(8 * k, 8 * k + 8):
                 if text[i] == LF:
                     line += 1
@@ -157,9 +157,9 @@ def valid_utf8(text: ByteArray) -> ByteArray:
 
 @exact_kernel
 def _gather(text: ByteArray, starts: Int64Array, ends: Int64Array, out: ByteArray) -> None:
-    place = 0
+    position = 0
     for i in range(len(starts)):
-        place = copy_bytes(text, starts[i], ends[i], out, place)
+        position = copy_bytes(text, starts[i], ends[i], out, position)
 
 
 def gather(text: ByteArray, starts: Int64Array, ends: Int64Array) -> tuple[ByteArray, Int64Array]:
@@ -200,11 +200,11 @@ def _word(token: bytes) -> bytes:
     return unescape(token) if b"&" in token else token
 
 
-def text_fault(word: bytes) -> str | None:
-    """Return why a word cannot be written between bars, as in a table or an n-best list; None if it can.
+def text_error(word: bytes) -> str | None:
+    """Return why a word cannot be written to a field of a table or an n-best list; None if it can.
 
     Args:
-        word: without spaces.
+        word: the word, without spaces.
     """
     if BARS in word:
         return "separates the fields of a table; escape ||| as &#124;&#124;&#124;"
@@ -213,15 +213,15 @@ def text_fault(word: bytes) -> str | None:
     return None
 
 
-def table_fault(word: bytes) -> str | None:
+def table_error(word: bytes) -> str | None:
     """Return why Moses cannot read a word in a phrase table; None if it can.
 
     Args:
-        word: without spaces; | separates its factors.
+        word: the word, without spaces; | separates its factors.
     """
     if _BRACKETS.fullmatch(word):
         return "is in brackets, which Moses reads as a label; escape it as &#91;...&#93;"
-    return text_fault(word)
+    return text_error(word)
 
 
 def shown(word: bytes) -> str:
@@ -230,48 +230,48 @@ def shown(word: bytes) -> str:
 
 
 def check_text(name: str, text: bytes) -> None:
-    """Refuse a text with a word that cannot be copied to an n-best list.
+    """Reject a text with a word that cannot be copied to an n-best list.
 
     Args:
-        name: of its file.
-        text: a sentence a line.
+        name: name of the file, for the message.
+        text: one sentence per line.
 
     Raises:
-        DataError: there is such a word; the message names the line of the first.
+        DataError: a word contains `|||`; the message names the first such line.
     """
-    place = text.find(BARS)
-    if place >= 0:
-        line = text.count(b"\n", 0, place) + 1
+    position = text.find(BARS)
+    if position >= 0:
+        line = text.count(b"\n", 0, position) + 1
         raise DataError(name, "||| in a word, which separates the fields of an n-best list; escape it as &#124;", line)
 
 
 def check_listed(number: int, text: bytes) -> None:
-    """Refuse a translation that cannot be in an n-best list.
+    """Reject a translation that cannot be written to an n-best list.
 
     Args:
-        number: of the sentence, from 0.
+        number: 0-based index of the sentence.
         text: the translation.
 
     Raises:
-        PhraseToolError: it holds bars or a line end.
+        PhraseToolError: the translation contains `|||` or a line feed.
     """
     if BARS in text or b"\n" in text:
         message = f"the translation of sentence {number + 1} holds |||, which separates the fields of an n-best list"
         raise PhraseToolError(message)
 
 
-def parts_lines(text: str) -> bool:
-    """Whether a reader of lines or of tab-separated columns may split a text."""
+def has_separators(text: str) -> bool:
+    """Return whether a reader of lines or of tab-separated columns may split a text."""
     return _LINE_ENDS.search(text) is not None
 
 
 def holds_white_space(word: str) -> bool:
-    """Whether a word contains white space at which some readers would split it."""
+    """Return whether a word contains white space at which some readers would split it."""
     return any(map(str.isspace, word))
 
 
 def is_number(token: bytes) -> bool:
-    """Whether Python parses a word as a number, including `nan` and `inf`."""
+    """Return whether Python parses a word as a number, including `nan` and `inf`."""
     try:
         float(token)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Phrases and phrase pairs as hashes of their tokens: sets of pairs, sums by phrase, words of phrases.
+"""Hashes of phrases and phrase pairs: sets of pairs, sums by phrase, and hashed words.
 
 A pair consists of its source and target tokens; blanks around and between tokens are ignored, as in Moses.  A set of
 pairs keeps a 64-bit hash of each pair, 14 bytes per pair (22 while it is built), whatever the length of the phrases.
@@ -32,7 +32,7 @@ _SPREAD = np.uint64(0xD6E8FEB86659FD93)
 
 @borrowing_kernel
 def hash_field(text: ByteArray, start: int, end: int, h: np.uint64) -> tuple[np.uint64, int]:
-    """Return FNV-1a, continued from h, of the tokens of the field at `start`, and where the field ends.
+    """Return the FNV-1a hash of the tokens of the field at `start`, continued from h, and the end of the field.
 
     Tokens are joined with one space.  The field ends at `|||`, a line feed or `end`.
     """
@@ -57,15 +57,15 @@ def hash_field(text: ByteArray, start: int, end: int, h: np.uint64) -> tuple[np.
 
 @inner_kernel
 def as_key(h: np.uint64) -> np.uint64:
-    """Return a hash as a key, which is never 0: 0 stands for no key."""
+    """Return a hash as a non-zero key, because 0 stands for no key."""
     return max(h, _SMALLEST)
 
 
 @borrowing_kernel
 def _hash_pair(text: ByteArray, start: int, end: int) -> tuple[np.uint64, int]:
-    """Return FNV-1a of source tokens, line feed and target tokens, and the offset of the third field.
+    """Return the FNV-1a hash of source tokens, line feed and target tokens, and the offset of the third field.
 
-    A line text[start:end] of fewer than three fields has the hash 0.
+    A line text[start:end] with fewer than three fields has the hash 0.
     """
     h, i = hash_field(text, start, end, FNV_BASIS)
     if i >= end or text[i] == LF:
@@ -137,7 +137,7 @@ def hash_pairs(text: ByteArray, line_offsets: Int64Array, selected: npt.NDArray[
 
     Args:
         text: uint8, shape (B,), lines of `source ||| target ||| ...`.
-        line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
+        line_offsets: int64, shape (N + 1,), start of each line and end of the last one.
         selected: bool, shape (N,), the lines to hash.
 
     Returns:
@@ -171,7 +171,7 @@ def read_pair_hashes(text: ByteArray, lines: int, scores: int) -> tuple[Int64Arr
 
 
 class PairSet:
-    """A set of pairs that records which of them were looked up.
+    """A set of pairs that records which pairs were looked up.
 
     Args:
         parts: uint64 arrays as returned by `hash_pairs`; pairs may occur several times, 0 stands for no pair.
@@ -206,7 +206,7 @@ class PairSet:
 
 @exact_kernel
 def _side_keys(text: ByteArray, line_offsets: Int64Array, rows: Int64Array, keys: HashArray) -> None:
-    """Store the keys of source and target of line rows[k] in keys[:, k]; both are 0 if it has no target."""
+    """Store the keys of the source and target of line rows[k] in keys[:, k]; both are 0 if it has no target."""
     for k in range(len(rows)):
         start, end = line_offsets[rows[k]], line_offsets[rows[k] + 1]
         keys[0, k] = keys[1, k] = NO_KEY
@@ -220,7 +220,10 @@ def _side_keys(text: ByteArray, line_offsets: Int64Array, rows: Int64Array, keys
 
 @exact_kernel
 def _add(keys: HashArray, numbers: npt.NDArray[Number], slots: HashArray, sums: npt.NDArray[Number]) -> int:
-    """Add numbers to the sums of their keys, with enough free slots; return the number of new keys; 0 is skipped."""
+    """Add numbers to the sums of their keys; return the number of new keys.
+
+    Key 0 is skipped.  There must be enough free slots.
+    """
     new = 0
     for k in range(len(keys)):
         if keys[k] == NO_KEY:
@@ -241,11 +244,11 @@ def _look_up(keys: HashArray, slots: HashArray, sums: npt.NDArray[Number], value
 
 
 def side_keys(text: ByteArray, line_offsets: Int64Array, rows: Int64Array) -> HashArray:
-    """Return the keys of the source and of the target of some lines.
+    """Return the keys of the sources and targets of some lines.
 
     Args:
         text: uint8, shape (B,), lines of `source ||| target ||| ...`.
-        line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
+        line_offsets: int64, shape (N + 1,), start of each line and end of the last one.
         rows: int64, shape (R,), the lines.
 
     Returns:
@@ -267,11 +270,11 @@ class KeyedSums(Generic[Number]):
     `look_up` may be called by several threads at once, but not at the same time as `add`.
 
     Args:
-        kind: of the sums.
+        kind: scalar type of the sums.
 
     Attributes:
         slots: uint64, the keys in the slots of `find_key`; 0 for an empty slot.
-        sums: of the same shape; 0 for an empty slot.
+        sums: the sums of these keys, of the same shape; 0 for an empty slot.
     """
 
     def __init__(self, kind: type[Number]) -> None:

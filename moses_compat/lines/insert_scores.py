@@ -1,7 +1,7 @@
 """Similarities and probabilities as Moses score columns; writing lines unchanged or with appended scores or fields.
 
 Moses takes the logarithm of every score of a table: 0 becomes -100, a negative number becomes NaN and poisons the
-hypothesis.  So a similarity s in [-1, 1] is written as
+hypothesis.  Therefore, a similarity s in [-1, 1] is written as
 
     exp          exp(s - 1), in [0.135, 1]: the decoder sees s - 1, linear in the similarity (the default)
     probability  (1 + s) / 2, at least 1e-6: the decoder sees its logarithm
@@ -23,12 +23,12 @@ from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, Int64Array, Mask
 
 SCALES = ("exp", "probability", "raw")
-# The scale that cannot be inverted, as it depends on all entries of a source; see `scoring.candidate_softmax`.
+# The scale that cannot be inverted, because it depends on all entries of a source; see `candidate_probabilities`.
 SOFTMAX = "softmax"
 # Logarithms are clipped to this value; as a probability it is 2e-22.
 LEAST_LOG = -50.0
 _SMALLEST_PROBABILITY = 1e-6
-# Width of a space, and a sign, one digit, a point, six digits; or of a number of six significant digits.
+# Width of a space and a number: a sign, one digit, a point and six digits, or six significant digits.
 _WIDTH = max(10, 1 + MAX_WIDTH)
 # Widths of ` |||`, and of a space, 19 digits and a point for each number of an appended field.
 _SEPARATOR_WIDTH = 4
@@ -77,12 +77,12 @@ def unscale_scores(scores: DoubleArray, scale: str) -> FloatArray:
 
 
 def scale_logarithms(logs: FloatArray) -> DoubleArray:
-    """Convert natural logarithms of probabilities to scores: exp of [-50, 0]; NaN (no score) becomes 1."""
+    """Convert log probabilities, clipped to [-50, 0], to scores by exp; NaN (no score) becomes 1."""
     return np.exp(np.clip(np.nan_to_num(logs.astype(np.float64), nan=0.0), LEAST_LOG, 0.0))
 
 
 def least_probability(probabilities: DoubleArray) -> DoubleArray:
-    """Return the probabilities, raised to at least the smallest that `scale_logarithms` writes."""
+    """Clip probabilities to at least the smallest that `scale_logarithms` returns."""
     return np.maximum(probabilities, np.exp(LEAST_LOG))
 
 
@@ -155,7 +155,7 @@ def annotated_lines(block: EntryBlock, scores: DoubleArray, keep: Mask, signific
         block: N entries.
         scores: shape (N, C), finite; those with six decimals must be smaller than 10.
         keep: bool, shape (N,).
-        significant: bool, shape (C,), scores with six significant digits instead of six decimals; none if None.
+        significant: bool, shape (C,), columns with six significant digits instead of six decimals; none if None.
 
     Raises:
         ValueError: a score is not finite, or `significant` is of another shape.
@@ -176,7 +176,7 @@ def selected_lines(text: ByteArray, line_offsets: Int64Array, keep: Mask) -> Byt
 
     Args:
         text: uint8.
-        line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
+        line_offsets: int64, shape (N + 1,), start of each line and end of the last one.
         keep: bool, shape (N,).
     """
     if keep.all():
@@ -195,40 +195,40 @@ def _append(
     millionths: Int64Array,
     out: ByteArray,
 ) -> int:
-    """Copy the kept lines, append counts[line, :] and millionths[line, :] millionths; return the size in bytes."""
-    place = 0
+    """Copy the kept lines with counts[line, :] and millionths[line, :] appended; return the size in bytes."""
+    position = 0
     for line in range(len(keep)):
         if not keep[line]:
             continue
         start, end = line_offsets[line], line_offsets[line + 1]
         content = end if malformed[line] else content_end(text, start, end)
-        place = copy_bytes(text, start, content, out, place)
+        position = copy_bytes(text, start, content, out, position)
         if not malformed[line]:
             if counts.shape[1] > 0:
-                out[place] = SPACE
-                place = write_bars(out, place + 1)
+                out[position] = SPACE
+                position = write_bars(out, position + 1)
                 for c in range(counts.shape[1]):
-                    out[place] = SPACE
-                    place = write_integer(out, place + 1, counts[line, c])
+                    out[position] = SPACE
+                    position = write_integer(out, position + 1, counts[line, c])
             for c in range(millionths.shape[1]):
-                out[place] = SPACE
-                place = write_bars(out, place + 1)
-                out[place] = SPACE
-                place = write_millionths(out, place + 1, millionths[line, c])
-        place = copy_bytes(text, content, end, out, place)
-    return place
+                out[position] = SPACE
+                position = write_bars(out, position + 1)
+                out[position] = SPACE
+                position = write_millionths(out, position + 1, millionths[line, c])
+        position = copy_bytes(text, content, end, out, position)
+    return position
 
 
 def lines_with_fields(
     text: ByteArray, line_offsets: Int64Array, malformed: Mask, keep: Mask, counts: Int64Array, values: DoubleArray
 ) -> ByteArray:
-    """Return the kept lines with appended fields, ` ||| cfe cf ce` and ` ||| -ln p` as Moses' filter-pt adds them.
+    """Return the kept lines with appended fields, such as ` ||| cfe cf ce` and ` ||| -ln p` of Moses' filter-pt.
 
     Malformed lines are unchanged.
 
     Args:
         text: uint8.
-        line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
+        line_offsets: int64, shape (N + 1,), start of each line and end of the last one.
         malformed, keep: bool, shape (N,).
         counts: int64, shape (N, C), not negative, written as one field, ` ||| c c c`; no field if C is 0.
         values: float64, shape (N, V), in [0, 10^12), each written as a field, ` ||| v`, with up to six decimals and no

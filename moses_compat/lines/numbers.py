@@ -1,4 +1,4 @@
-"""Numbers in lines: alignment points, integers, decimals and `%g`; the score field and the logarithms of its values.
+"""Numbers in lines: alignment points, integers, decimals and `%g`; the score field and logarithms of scores.
 
 Decimals have up to six places.  `%g`, as C++ streams write numbers by default, has six significant digits, rounded
 exactly as the C library rounds them.  Tables of Moses' training begin with four scores: p(f|e) lex(f|e) p(e|f)
@@ -53,12 +53,12 @@ MOSES_SCORES = ("phi(f|e)", "lex(f|e)", "phi(e|f)", "lex(e|f)")
 
 
 def is_point(token: bytes) -> bool:
-    """Whether a token is a valid alignment point within the limit."""
+    """Return whether a token is a valid alignment point within the limit."""
     positions = token.split(b"-") if _POINT.fullmatch(token) else []
     return bool(positions) and all(int(position) <= MAX_POSITION for position in positions)
 
 
-def point_fault(token: bytes) -> str:
+def point_error(token: bytes) -> str:
     """Return why a token is rejected as an alignment point: it is malformed, or a position is beyond the limit."""
     shown = token[:40].decode("utf-8", "replace")
     if _POINT.fullmatch(token):
@@ -80,7 +80,7 @@ def read_position(text: ByteArray, i: int, end: int) -> tuple[int, int]:
 def _powers() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     high, low = [], []
     for k in range(-_LOWEST, 351):
-        # As a fraction of integers, whose quotients Python rounds correctly.
+        # A quotient of integers, which Python rounds correctly.
         above, below = 10 ** max(k, 0), 10 ** max(-k, 0)
         if k > _SCALED_FROM:
             below <<= _SCALE
@@ -136,7 +136,7 @@ def _scaled_digits(value: float, power: int) -> int:
 
 @borrowing_kernel
 def write_number(out: ByteArray, place: int, value: float) -> int:
-    """Write `%g` of a number to out[place:]; return the place after it.  At most MAX_WIDTH bytes."""
+    """Write a number as `%g` to out[place:], at most MAX_WIDTH bytes; return the position after it."""
     if value < 0.0 or (value == 0.0 and 1.0 / value < 0.0):
         out[place] = MINUS
         place += 1
@@ -173,7 +173,7 @@ def write_number(out: ByteArray, place: int, value: float) -> int:
 
 @borrowing_kernel
 def write_numbers(out: ByteArray, place: int, values: npt.NDArray[np.float64]) -> int:
-    """Write numbers as `write_number` does, a space before each; return the place after them."""
+    """Write numbers as `write_number` does, each after a space; return the position after them."""
     for k in range(len(values)):
         out[place] = SPACE
         place = write_number(out, place + 1, values[k])
@@ -182,7 +182,7 @@ def write_numbers(out: ByteArray, place: int, values: npt.NDArray[np.float64]) -
 
 @inner_kernel
 def write_digits(out: ByteArray, place: int, digits: int, count: int) -> None:
-    """Write the last `count` decimal digits of a number from 0."""
+    """Write the last `count` decimal digits of a non-negative integer."""
     for k in range(count - 1, -1, -1):
         out[place + k] = ZERO + np.uint8(digits % 10)
         digits //= 10
@@ -190,7 +190,7 @@ def write_digits(out: ByteArray, place: int, digits: int, count: int) -> None:
 
 @inner_kernel
 def write_integer(out: ByteArray, place: int, value: int) -> int:
-    """Write a number from 0; return the place after it."""
+    """Write a non-negative integer; return the position after it."""
     count = 1
     rest = value // 10
     while rest > 0:
@@ -202,7 +202,7 @@ def write_integer(out: ByteArray, place: int, value: int) -> int:
 
 @inner_kernel
 def write_millionths(out: ByteArray, place: int, millionths: int) -> int:
-    """Write a number of millionths, from 0, with up to six decimals, no trailing zeros; return the place after it."""
+    """Write a non-negative number of millionths as a decimal without trailing zeros; return the position after it."""
     place = write_integer(out, place, millionths // MILLION)
     rest = millionths % MILLION
     if rest == 0:
@@ -257,7 +257,7 @@ def _write_scientific(out: ByteArray, place: int, digits: int, count: int, expon
 
 @borrowing_kernel
 def _letters(text: ByteArray, start: int, end: int, first: int, second: int, third: int) -> bool:
-    """Whether a token consists of these three letters, in upper or lower case."""
+    """Return whether a token consists of these three letters, in upper or lower case."""
     return (
         end - start == 3
         and text[start] | _LOWER == first
@@ -341,7 +341,7 @@ def read_number(text: ByteArray, start: int, end: int) -> float:
 
 @inner_kernel
 def _closes(text: ByteArray, i: int, end: int) -> bool:
-    """Whether the score field text[:end] ends at `i`, with the text or at a separator."""
+    """Return whether the score field of text[:end] ends at `i`: at the end of the text or at a separator."""
     return i >= end or (text[i] == PIPE and i + 2 < end and text[i + 1] == PIPE and text[i + 2] == PIPE)
 
 
@@ -422,7 +422,7 @@ def require_trained_scores(name: str, scores: int, line: int, purpose: str | Non
     """Check that a table has the scores of Moses' training.
 
     Args:
-        name: the table, as messages call it.
+        name: name of the table in messages.
         scores: number of scores per entry; -1 if the table has no entry.
         line: line number of an entry, from 1.
         purpose: the feature that needs the scores, for the message.
@@ -442,7 +442,7 @@ def log_scores(name: str, values: DoubleArray, entries: Int64Array) -> FloatArra
     """Return the scores of N entries as a model uses them, by Moses' TransformScore and FloorScore.
 
     Args:
-        name: the table, as messages call it.
+        name: name of the table in messages.
         values: float64, shape (N, C), as in the table.
         entries: int64, shape (N,), 0-based numbers of the entries in the table.
 

@@ -30,7 +30,7 @@ _JOINT = 2
 # The number of factors of a token is counted up to this; Moses supports four, so five stands for too many.
 MOST_FACTORS = 5
 
-# The keys that Moses registers (moses/PP/Factory.cpp); it stops at any other.
+# The property keys that Moses registers (moses/PP/Factory.cpp); any other key makes it stop.
 _KEYS = [
     b"Counts", b"SourceLabels", b"TargetConstituentBoundariesLeft", b"TargetConstituentBoundariesRightAdjacent",
     b"TargetPreferences", b"Tree", b"SpanLength", b"NonTermContext", b"Orientation",
@@ -105,9 +105,10 @@ def _look_at_alignment(
     target_mask: int,
     labels: int,
 ) -> int:
-    """Return the flags of an alignment field; NON_TERMINALS if it does not pair each non-terminal with exactly one.
+    """Return the flags of an alignment field.
 
-    labels: bits 0 and 1 are set if a label follows the words of the source and of the target.
+    NON_TERMINALS is set if the field does not pair each non-terminal with exactly one of the other side.  Bits 0 and 1
+    of `labels` are set if a label follows the words of the source and of the target.
     """
     flags = 0
     source_tokens, target_tokens = source_words + (labels & 1), target_words + (labels >> 1)
@@ -228,7 +229,7 @@ def _look_at_properties(text: ByteArray, start: int, end: int) -> int:
 
 @exact_kernel
 def _look_at_spacing(text: ByteArray, start: int, end: int) -> int:
-    """Return the flags of the blanks of a line."""
+    """Return the flags for blanks and zero bytes of a line."""
     flags = 0
     for i in range(start, end):
         if text[i] == 0:
@@ -245,7 +246,7 @@ def _look_at_spacing(text: ByteArray, start: int, end: int) -> int:
 
 @exact_kernel
 def _has_gap(text: ByteArray, start: int, end: int) -> bool:
-    """Whether two tokens of a field have anything but one space between them."""
+    """Return whether two tokens of a field are separated by anything but one space."""
     i = skip_blanks(text, start, end)
     while end > i and is_blank(text[end - 1]):
         end -= 1
@@ -259,7 +260,7 @@ def _has_gap(text: ByteArray, start: int, end: int) -> bool:
 
 @exact_kernel
 def _find_bars(text: ByteArray, start: int, end: int, bars: Int64Array) -> tuple[int, int]:
-    """Store the positions of the first `|||` in `bars`, then the end; return their number, and TIGHT or 0."""
+    """Store the positions of the first `|||` in `bars`, then `end`; return the number of `|||`, and TIGHT or 0."""
     flags = 0
     count = 0
     i = find_separator(text, start, end)
@@ -286,9 +287,9 @@ def _look_behind_scores(
     target_mask: int,
     labels: int,
 ) -> tuple[int, int]:
-    """Return the flags of the fields from the alignment on, and the kind of counts.
+    """Return the flags of the fields from the alignment on, and the index of the kind of counts in `COUNT_KINDS`.
 
-    `bars` holds the positions of the first `|||`, then the end; labels: see `_look_at_alignment`.
+    `bars` holds the positions of the first `|||`, then the end.  For `labels`, see `_look_at_alignment`.
     """
     kind = 0
     if count < 3:
@@ -306,15 +307,15 @@ def _look_behind_scores(
     return flags, kind
 
 
-class LineLook(NamedTuple):
+class LineProperties(NamedTuple):
     """Properties of N lines.
 
     Attributes:
-        flags: int64, shape (N,), the bits above.
+        flags: int64, shape (N,), the bits defined above.
         fields: int64, shape (N,), number of fields of each line.
         counts: int64, shape (N,), index in `COUNT_KINDS` for each line.
-        source_hashes, pair_hashes: int64, shape (N,), of the tokens, regardless of the blanks between them; 0 for lines
-            with fewer than three fields.
+        source_hashes, pair_hashes: int64, shape (N,), hashes of the tokens, regardless of the blanks between them; 0
+            for lines with fewer than three fields.
         tokens_by_factors: int64, shape (2, 6), numbers of source and target tokens by their number of factors.
         first_lines: int64, shape (2, 6), the first line with such a token, or -1.
     """
@@ -329,8 +330,8 @@ class LineLook(NamedTuple):
 
 
 @exact_kernel
-def _look(text: ByteArray, line_offsets: Int64Array, look: LineLook) -> None:
-    """Fill the arrays."""
+def _look(text: ByteArray, line_offsets: Int64Array, look: LineProperties) -> None:
+    """Fill the arrays of `look`."""
     flags, tokens_by_factors, first_lines = look.flags, look.tokens_by_factors, look.first_lines
     bars = np.empty(8, np.int64)
     for line in range(len(flags)):
@@ -381,8 +382,8 @@ def _look(text: ByteArray, line_offsets: Int64Array, look: LineLook) -> None:
         flags[line] = line_flags
 
 
-def look_at_lines(text: ByteArray, line_offsets: Int64Array) -> LineLook:
-    """Analyse whole lines.
+def line_properties(text: ByteArray, line_offsets: Int64Array) -> LineProperties:
+    """Return the properties of whole lines.
 
     Args:
         text: uint8.
@@ -392,7 +393,7 @@ def look_at_lines(text: ByteArray, line_offsets: Int64Array) -> LineLook:
     flags, fields, counts, sources, pairs = (np.empty(lines, np.int64) for _ in range(5))
     factors = np.zeros((2, MOST_FACTORS + 1), np.int64)
     first_lines = np.full((2, MOST_FACTORS + 1), -1, np.int64)
-    look = LineLook(flags, fields, counts, sources, pairs, factors, first_lines)
+    look = LineProperties(flags, fields, counts, sources, pairs, factors, first_lines)
     _look(text, line_offsets, look)
     return look
 
@@ -429,7 +430,7 @@ def count_scores_of(text: ByteArray, line_offsets: Int64Array, lines: Int64Array
 
 @exact_kernel
 def _beginning(text: ByteArray, start: int, end: int) -> int:
-    """Return the start of a line without leading blanks; an empty source keeps the blank before its bars."""
+    """Return the start of a line without leading blanks; an empty source keeps the blank before `|||`."""
     i = skip_blanks(text, start, end)
     return i - 1 if i > start and i < end and text[i] == PIPE else i
 

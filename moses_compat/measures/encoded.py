@@ -38,7 +38,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True)
 class _BlockPhrases:
-    """The distinct phrases of a block: keys, and positions in its text; and pairs for the sample."""
+    """The distinct phrases of a block, with their keys and positions in its text, and pairs for the sample."""
 
     text: ByteArray
     keys: tuple[HashArray, HashArray]
@@ -51,16 +51,16 @@ def collect_phrases(
 ) -> StoredPhrases:
     """Read the distinct phrases of a table.
 
-    Takes some 100 bytes per distinct phrase.
+    This takes some 100 bytes per distinct phrase.
 
     Args:
         source: the table.
-        scan: how it is read.
+        scan: settings for reading the table.
         ready: converts the words of a phrase and its side (0 or 1) to the text that is encoded.
         watch: progress listener.
 
     Raises:
-        DataError: the table is damaged, or has a malformed line while `on_error` is `fail`.
+        DataError: the table is damaged, or has a malformed line and `on_error` is `fail`.
     """
     sides = _Side(), _Side()
     pairs: list[HashArray] = []
@@ -70,10 +70,10 @@ def collect_phrases(
         def work(raw: RawBlock) -> tuple[RawBlock, _BlockPhrases]:
             return raw, _look(source.name, raw, scan)
 
-        for raw, found in run(scan.raw_blocks(source), work, scan.threads):
+        for raw, block_phrases in run(scan.raw_blocks(source), work, scan.threads):
             for which, side in enumerate(sides):
-                side.add(found.text, found.keys[which], found.places[which])
-            pairs.append(found.pairs)
+                side.add(block_phrases.text, block_phrases.keys[which], block_phrases.places[which])
+            pairs.append(block_phrases.pairs)
             if len(pairs) > 64:
                 pairs = [_smallest(np.concatenate(pairs, axis=1))]
             scan.progress(raw.position, raw.first_entry + raw.lines)
@@ -96,19 +96,19 @@ def _look(name: str, raw: RawBlock, scan: TableScan) -> _BlockPhrases:
     hashes = side_keys(block.text, block.line_offsets, rows)
     starts = block.line_offsets[:-1][rows], block.source_ends[rows] + 3
     ends = block.source_ends[rows], block.target_ends[rows]
-    keys, places = [], []
+    keys, positions = [], []
     for which in range(2):
         different, firsts = np.unique(hashes[which], return_index=True)
         keys.append(different)
-        places.append(np.stack([starts[which][firsts], ends[which][firsts]], axis=1))
+        positions.append(np.stack([starts[which][firsts], ends[which][firsts]], axis=1))
     mixed = (hashes[0] * _MIX) ^ (hashes[1] + (hashes[0] << np.uint64(7)))
     mixed = (mixed ^ (mixed >> np.uint64(29))) * _MIX
     pairs = _smallest(np.stack([mixed, hashes[0], hashes[1]]))
-    return _BlockPhrases(block.text, (keys[0], keys[1]), (places[0], places[1]), pairs)
+    return _BlockPhrases(block.text, (keys[0], keys[1]), (positions[0], positions[1]), pairs)
 
 
 def _smallest(pairs: HashArray) -> HashArray:
-    """Return the pairs with the smallest hashes, shape (3, at most `_SAMPLE`), which do not depend on the blocks."""
+    """Return the pairs with the smallest hashes, shape (3, at most `_SAMPLE`); the choice does not depend on blocks."""
     order = np.lexsort((pairs[2], pairs[1], pairs[0]))[:_SAMPLE]
     return pairs[:, order]
 
@@ -149,22 +149,24 @@ def _telling(sides: tuple[_Side, _Side], sample: HashArray) -> Int64Array:
     """Return 1 for informative pairs: with letters and without a common word, such as a name, on both sides."""
     telling = np.zeros(sample.shape[1], np.int64)
     for i, (source, target) in enumerate(zip(sample[1].tolist(), sample[2].tolist(), strict=True)):
-        one, other = (phrase_text(side.phrases[key]) for side, key in zip(sides, (source, target), strict=True))
-        letters = has_letter(one.encode()) and has_letter(other.encode())
-        telling[i] = letters and not set(split_words(one.lower())) & set(split_words(other.lower()))
+        source_text, target_text = (
+            phrase_text(side.phrases[key]) for side, key in zip(sides, (source, target), strict=True)
+        )
+        letters = has_letter(source_text.encode()) and has_letter(target_text.encode())
+        telling[i] = letters and not set(split_words(source_text.lower())) & set(split_words(target_text.lower()))
     return telling
 
 
 @dataclass(frozen=True)
 class EncoderSimilarities:
-    """Similarities by vectors in a store.
+    """Similarities from vectors in a store.
 
     Attributes:
-        signature: its part of the signature line.
+        signature: the encoder's part of the signature line.
         fit: how well the encoder separates pairs of the table from random ones.
         store: the folder of vectors.
-        keys, rows: of each side, the hashes of its phrases and the rows of their vectors.
-        vectors, reached: of each side, see `pair_similarities`.
+        keys, rows: for each side, the hashes of its phrases and the rows of their vectors.
+        vectors, reached: for each side, see `pair_similarities`.
         margin: whether the margin is the similarity.
     """
 
@@ -191,38 +193,38 @@ class _EncoderReader(OneProcessReader):
         self._places: list[KeyedSums[np.int32]] = []
         self._met = [np.zeros(len(keys), np.bool_) for keys in source.keys]
         for keys in source.keys:
-            places: KeyedSums[np.int32] = KeyedSums(np.int32)
-            places.add(keys, np.arange(1, len(keys) + 1, dtype=np.int32))
-            self._places.append(places)
+            positions: KeyedSums[np.int32] = KeyedSums(np.int32)
+            positions.add(keys, np.arange(1, len(keys) + 1, dtype=np.int32))
+            self._places.append(positions)
 
     def pass_over(self, raw: RawBlock, scan: LineScan) -> None:
         self._meet(raw.text, raw.line_offsets, np.flatnonzero(scan.faults == OK), raw.first_entry)
 
     def score(self, block: EntryBlock, columns: DoubleArray, taken: None) -> Scores:
         good = np.flatnonzero(~block.malformed)
-        places = self._meet(block.text, block.line_offsets, good, block.first_entry)
-        rows = [self._source.rows[which][places[which]] for which in range(2)]
+        positions = self._meet(block.text, block.line_offsets, good, block.first_entry)
+        rows = [self._source.rows[which][positions[which]] for which in range(2)]
         pair_scores, known = pair_similarities(
             rows[0], rows[1], self._source.vectors, self._source.reached, self._source.margin
         )
         similarities, scored = np.zeros((len(block), 2), np.float32), np.zeros(len(block), np.bool_)
-        # It is symmetric.
+        # The similarity is symmetric.
         similarities[good] = pair_scores[:, None]
         scored[good] = known
         return Scores(similarities, scored)
 
     def _meet(self, text: ByteArray, line_offsets: Int64Array, good: Int64Array, first_entry: int) -> list[Int32Array]:
         """Return the positions of both sides of these lines among the keys, and mark these keys as used."""
-        places_of_sides = []
+        positions_of_sides = []
         for which, hashes in enumerate(side_keys(text, line_offsets, good)):
-            places: Int32Array = self._places[which].look_up(hashes) - 1
-            if len(places) and places.min() < 0:
-                line = first_entry + int(good[int(np.argmin(places))]) + 1
+            positions: Int32Array = self._places[which].look_up(hashes) - 1
+            if len(positions) and positions.min() < 0:
+                line = first_entry + int(good[int(np.argmin(positions))]) + 1
                 raise self._foreign(f"holds no vector for the {SIDES[which]} of this entry", line)
-            # Set by any thread, to one value.
-            self._met[which][places] = True
-            places_of_sides.append(places)
-        return places_of_sides
+            # Several threads may set this, always to the same value.
+            self._met[which][positions] = True
+            positions_of_sides.append(positions)
+        return positions_of_sides
 
     def finish(self, entries: int) -> None:
         if not all(met.all() for met in self._met):
@@ -241,15 +243,15 @@ def encoder_similarities(
 
     Args:
         request: the encoder and its settings.
-        table: the table, whose name determines that of the store.
+        table: the table; the default name of the store is derived from its name.
         opened: opens the table.
-        scan: how it is read.
+        scan: settings for reading the table.
         watch: progress listener, which also receives the quality of the encoder on a sample.
 
     Raises:
-        ModelError: the encoder does not exist, or is refused; or the store is of another one, or damaged.
-        DataError: the table is damaged, or not that of the store; or, unless forced, the encoder is near chance level
-            on its pairs.
+        ModelError: the encoder does not exist or is rejected, or the store belongs to another encoder or is damaged.
+        DataError: the table is damaged, or is not the table of the store; or, unless forced, the encoder is near chance
+            level on its pairs.
         PhraseToolError: the store cannot be written.
     """
     source = find_text_encoder(request.folder)
@@ -269,19 +271,19 @@ def encoder_similarities(
         store.fill(phrases, both, name, watch, scan.threads)  # type: ignore[arg-type]
         watch.say(f"{store.folder} holds vectors of {store.counts[0]:,} sources and {store.counts[1]:,} targets")
     if store.over_long:
-        watch.say(f"{store.over_long:,} phrases are longer than {name} reads; their ends were not seen")
-    how = NORMALISATIONS[request.normalise]
-    vectors, reached, fit = store.normalised(how, watch, scan.threads)
+        watch.say(f"{store.over_long:,} phrases are longer than {name} reads; they were truncated")
+    normalisation = NORMALISATIONS[request.normalise]
+    vectors, reached, fit = store.normalised(normalisation, watch, scan.threads)
     watch.say(f"{name} {fit.words}")
     if fit.by_chance:
-        message = f"the encoder {name} tells pairs from others hardly better than chance (AUC {fit.auc:.2f})"
+        message = f"the encoder {name} ranks true pairs hardly better than chance (AUC {fit.auc:.2f})"
         message += ": it does not know both languages, or its vectors are not of one space"
         raise_or_warn(DataError(table, message, remedy="go on"), scan.force, watch.warn)
     (source_keys, source_rows), (target_keys, target_rows) = (store.keys(side) for side in SIDES)
-    signature = f"encoder:{'+'.join(dict.fromkeys(identities))}|texts:{texts}|normalise:{how.name}".replace(
+    signature = f"encoder:{'+'.join(dict.fromkeys(identities))}|texts:{texts}|normalise:{normalisation.name}".replace(
         "|prefix=''", ""
     )
     return EncoderSimilarities(
         signature, fit, str(store.folder), (source_keys, target_keys), (source_rows, target_rows), vectors, reached,
-        how.margin,
+        normalisation.margin,
     )  # fmt: skip

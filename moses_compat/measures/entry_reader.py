@@ -1,4 +1,4 @@
-"""Read a table block by block: parse it, handle faults, and compute the similarities of its entries."""
+"""Read a table block by block: parse it, handle malformed lines, and compute the similarities of its entries."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from phrasetool.pruning.measures import MeasuredTable
 
 # A raw block, and its part of each similarity source.
 Item = tuple[RawBlock, Any]
-# Function of the offsets of G sources, shape (G + 1,), and their numbers of words: bool, shape (G,), sources that are
-# kept with all entries.
+# Function from the offsets of G sources, shape (G + 1,), and their numbers of words to a mask, shape (G,), of the
+# sources whose entries are all kept.
 Settled = Callable[[Int64Array, Int64Array], Mask]
 
 
@@ -35,9 +35,9 @@ class ReadBlock:
         block: its entries.
         columns: float64, shape (N, C), the requested score columns.
         all_scores: similarities of each source.
-        passes: bool, shape (N,), the lines that fault handling lets pass.
+        passes: bool, shape (N,), the lines that the handling of malformed lines lets pass.
         faults: number of malformed lines.
-        settled: number of entries that were not scored, as they are kept anyway.
+        settled: number of entries that were not scored, because they are kept anyway.
     """
 
     raw: RawBlock
@@ -50,7 +50,7 @@ class ReadBlock:
 
     @property
     def scores(self) -> Scores | None:
-        """The similarities of the only source; None without one."""
+        """The similarities of the only source; None without a source."""
         return self.all_scores[0] if self.all_scores else None
 
     @cached_property
@@ -59,23 +59,23 @@ class ReadBlock:
         return block_counts(self.block)
 
     def check_counts(self, name: str, use: CountUse) -> None:
-        """Refuse entries without a joint count, see `require_joint_counts`."""
+        """Reject entries without a joint count, see `require_joint_counts`."""
         require_joint_counts(name, self.block, self.counts, use)
 
 
 class EntryReader:
-    """Reads a table once, from its beginning.
+    """Reader of a table, once from its beginning.
 
     Args:
         source: the table.
-        scan: how it is read.
-        similarities: sources of similarities; None is ignored.
+        scan: settings for reading the table.
+        similarities: similarity sources; None is ignored.
         fingerprints: whether to fingerprint every pair.
-        columns: returns further score columns to read, from 0, given the number of columns.
-        settled: returns the sources whose entries are all kept (see `KeepBest.keeps_everything`), which are not scored
-            if possible, and get the similarity 1; only with one source of similarities.
-        fields: whether fields of entries are needed; if not, lines that a source of similarities recognises are not
-            parsed; only with one source of similarities, without columns.
+        columns: function from the number of scores to further 0-based score columns to read.
+        settled: function that returns the sources whose entries are all kept (see `KeepBest.keeps_everything`); if
+            possible, these entries are not scored and get the similarity 1.  Only used with one similarity source.
+        fields: whether fields of entries are needed; if not, lines that the similarity source recognises are not
+            parsed.  False requires exactly one similarity source and no columns.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class EntryReader:
         fields: bool = True,
     ) -> None:
         self._source, self._scan = source, scan
-        self._similar = [given.reader(source.name) for given in similarities if given]
+        self._similar = [requested.reader(source.name) for requested in similarities if requested]
         self._fingerprints = fingerprints or any(similar.fingerprints for similar in self._similar)
         self._columns, self._fields = columns, fields
         self._settled = settled if len(self._similar) == 1 and self._similar[0].by_entry else None
@@ -100,13 +100,13 @@ class EntryReader:
         """Yield the blocks, in order.
 
         Raises:
-            DataError: the table or the source of similarities is damaged.
+            DataError: the table or a similarity source is damaged.
         """
         for raw in self.look_at(self._scan.raw_blocks(self._source)):
             yield raw, self.take(raw)
 
     def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
-        """Show blocks to the sources of similarities first, for callers that read the table by other means.
+        """Pass blocks through the similarity sources, for callers that read the table by other means.
 
         Raises:
             DataError: a source does not match the table.
@@ -117,11 +117,11 @@ class EntryReader:
 
     @property
     def judged(self) -> bool:
-        """Whether all sources of similarities are known to match the table."""
+        """Whether all similarity sources are known to match the table."""
         return all(similar.judged for similar in self._similar)
 
     def take(self, raw: RawBlock) -> Any:
-        """Return the part of each source of similarities for the next block, for callers with other readers."""
+        """Return each similarity source's part for the next block, for callers that read the table by other means."""
         return [similar.take(raw.lines) for similar in self._similar]
 
     def __call__(self, item: Item) -> ReadBlock:
@@ -135,48 +135,52 @@ class EntryReader:
             block, scores = known
             passes = self._scan.passes(self._source.name, block.malformed, ())
             return ReadBlock(raw, block, np.zeros((raw.lines, 0)), (scores,), passes, 0)
-        each = [tuple(similar.columns(raw.scores, raw.first_entry)) for similar in self._similar]
-        seen = [column for columns in each for column in columns]
+        columns_by_source = [tuple(similar.columns(raw.scores, raw.first_entry)) for similar in self._similar]
+        similarity_columns = [column for columns in columns_by_source for column in columns]
         vocabularies = (None, None) if self._settled else self._vocabularies
-        parser = TableParser(*vocabularies, raw.scores, (*seen, *self._columns(raw.scores)), self._fingerprints)
+        parser = TableParser(
+            *vocabularies, raw.scores, (*similarity_columns, *self._columns(raw.scores)), self._fingerprints
+        )
         block, faults = parser(raw.first_entry, raw.text, raw.line_offsets)
         passes = self._scan.passes(self._source.name, block.malformed, faults)
-        settled, said, first = 0, [], 0
+        settled, all_scores, first = 0, [], 0
         if self._settled:
-            settled, scores = self._ask_where_unsettled(block, raw.scores, self._similar[0], self._settled)
-            said.append(scores)
+            settled, scores = self._score_unsettled(block, raw.scores, self._similar[0], self._settled)
+            all_scores.append(scores)
         else:
-            for similar, columns, part in zip(self._similar, each, taken, strict=True):
-                said.append(similar.score(block, block.columns[:, first : first + len(columns)], part))
+            for similar, columns, part in zip(self._similar, columns_by_source, taken, strict=True):
+                all_scores.append(similar.score(block, block.columns[:, first : first + len(columns)], part))
                 first += len(columns)
-        return ReadBlock(raw, block, block.columns[:, len(seen) :], tuple(said), passes, len(faults), settled)
+        return ReadBlock(
+            raw, block, block.columns[:, len(similarity_columns) :], tuple(all_scores), passes, len(faults), settled
+        )
 
     @staticmethod
-    def _ask_where_unsettled(
+    def _score_unsettled(
         block: EntryBlock, scores: int, similar: SimilarityReader, settled: Settled
     ) -> tuple[int, Scores]:
-        """Score the entries of sources that are not settled; return the number of others, and all similarities."""
-        stays = np.repeat(settled(block.group_offsets, block.source_lengths), np.diff(block.group_offsets))
+        """Score the entries of unsettled sources; return the number of settled entries, and all similarities."""
+        is_settled = np.repeat(settled(block.group_offsets, block.source_lengths), np.diff(block.group_offsets))
         similarities = np.where(block.malformed, np.float32(0), np.float32(1))[:, None].repeat(2, axis=1)
         scored = ~block.malformed
-        if not stays.all():
-            text = selected_lines(block.text, block.line_offsets, ~stays)
-            others, _ = TableParser(*similar.vocabularies, scores)(block.first_entry, text)
-            scores_of_others = similar.score(others, others.columns, None)
-            similarities[~stays], scored[~stays] = scores_of_others.similarities, scores_of_others.scored
-        return int(np.count_nonzero(stays)), Scores(similarities, scored)
+        if not is_settled.all():
+            text = selected_lines(block.text, block.line_offsets, ~is_settled)
+            unsettled, _ = TableParser(*similar.vocabularies, scores)(block.first_entry, text)
+            unsettled_scores = similar.score(unsettled, unsettled.columns, None)
+            similarities[~is_settled], scored[~is_settled] = unsettled_scores.similarities, unsettled_scores.scored
+        return int(np.count_nonzero(is_settled)), Scores(similarities, scored)
 
     def pass_over(self, raw: RawBlock, scan: LineScan) -> None:
         """Register a block whose stored result is reused; may be called by several threads.
 
         Raises:
-            DataError: a source of similarities does not match the table.
+            DataError: a similarity source does not match the table.
         """
         for similar in self._similar:
             similar.pass_over(raw, scan)
 
     def finish(self, entries: int) -> None:
-        """Check that no source of similarities has more entries.
+        """Check that no similarity source has more entries.
 
         Raises:
             DataError: a source has more entries.
@@ -186,12 +190,12 @@ class EntryReader:
 
 
 class MeasuredReader:
-    """Reads a measured table again, and only finds the ends of its lines.
+    """Reader of a measured table that only finds the ends of its lines.
 
     Args:
         source: the table.
-        scan: how it is read; malformed lines have been handled before.
-        table: the measures of all its entries.
+        scan: settings for reading the table; malformed lines have already been handled.
+        table: the measures of all entries.
     """
 
     def __init__(self, source: Input, scan: TableScan, table: MeasuredTable) -> None:
@@ -213,4 +217,4 @@ class MeasuredReader:
         """Do nothing."""
 
     def finish(self, entries: int) -> None:
-        """Do nothing, as there is no source of similarities."""
+        """Do nothing, because there is no similarity source."""

@@ -17,7 +17,7 @@ from moses_compat.lines.hashes import hash_words
 from moses_compat.lines.numbers import DIRECT_COLUMN, INVERSE_COLUMN, log_scores, require_trained_scores
 from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
 from moses_compat.measures.pair_counts import PairUses, SmoothedProbabilities, count_table
-from moses_compat.measures.pair_test import CorpusCheck, PairTest, Tested, read_indexes
+from moses_compat.measures.pair_test import CorpusCheck, PairTest, PairTestResults, read_indexes
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blocks
@@ -77,11 +77,11 @@ class FieldPlaces:
 
 @dataclass(frozen=True)
 class ComposedEntries:
-    """The data of some entries of a block for compositions.
+    """The data of some entries of a block for composition losses.
 
     Attributes:
-        entries: ready to be written.
-        sources: number of their source groups.
+        entries: the entries, ready to be written.
+        sources: number of source groups.
         rules: number of source groups with a label such as `[X]`.
     """
 
@@ -94,9 +94,9 @@ class ComposedEntries:
         """Hash the words of M entries.
 
         Args:
-            text: uint8, of their block.
-            places: of the M entries.
-            scores: float32, shape (M,).
+            text: uint8, the text of the block.
+            places: positions of the fields of the M entries.
+            scores: float32, shape (M,), scores of the entries.
         """
         heads = places.heads
         sources = hash_words(text, places.starts[heads], places.source_ends[heads])
@@ -116,17 +116,17 @@ class MeasureRequest:
     """The measures to compute for a table, in addition to those that every criterion uses.
 
     Attributes:
-        weights: of a model, for model scores, if any.
+        weights: weights of a model, for model scores, if any.
         similarities: sources of semantic, syntactic and other similarities, by measure.
         corpora: the two sides of the bitext that the table was made from, for the significance test, if any.
         losses: whether to compute composition losses.
         forced_pairs: pairs of forced decoding with counts, for usage, if any.
         forced_probabilities: whether to compute phrase probabilities from these counts.
-        probabilities: whether entries are ranked by p(target | source); else it is the last score of a table with fewer
-            scores than Moses' training writes.
-        smoothing: a method of `smoothed_probabilities`, for probabilities by the counts of the table, if any.
-        by_source: whether the entries of a source must be contiguous; other tables are refused.
-        scan: how the table is read; its threads are also used for other work.
+        probabilities: whether entries are ranked by p(target | source), which requires the scores of Moses' training;
+            if not, the last score takes its place in a table with fewer scores.
+        smoothing: one of `SMOOTHINGS`, for probabilities from the counts of the table, if any.
+        by_source: whether the entries of a source must be contiguous; other tables are rejected.
+        scan: settings for reading the table; its threads are also used for other work.
         occurrences: whether to read all three counts.
         count_use: the feature that needs a joint count of each entry, if any.
 
@@ -170,12 +170,12 @@ class MeasureRequest:
 
         Args:
             needs: measures that criteria or columns need.
-            scan: how the table is read.
+            scan: settings for reading the table.
             weights: returns the weights of a model.
-            similarities, corpora: see above.
+            similarities, corpora: see the attributes.
             forced_pairs: the file of the pairs.
-            by_source: see above.
-            count_use: see above; counts are also required if it is None but `needs` has counts.
+            by_source: see the attributes.
+            count_use: see the attributes; counts are also required if it is None but `needs` has counts.
 
         Raises:
             DataError: the file of the pairs is damaged or has a malformed line.
@@ -227,7 +227,7 @@ def measure_table(source: Input, request: MeasureRequest, work: str | None = Non
     Args:
         source: the table, read from its beginning.
         request: the measures to compute.
-        work: the folder of the files; None for the system's folder for temporary files.
+        work: folder for these files; None for the system's folder for temporary files.
 
     Raises:
         DataError: the table is damaged or has a malformed line (see `scan.on_error`); it does not match the weights,
@@ -264,7 +264,7 @@ def measure_table(source: Input, request: MeasureRequest, work: str | None = Non
     table.alpha = test.alpha if test else 0.0
     if request.forced_pairs:
         _check_uses(table, request.forced_pairs.path, source.name)
-    # Their memory is needed for the compositions.
+    # Their memory is needed for the composition losses.
     del measurer, test, check, request
     if compositions is not None and weights:
         if rules[0] and rules[0] == rules[1]:
@@ -275,7 +275,7 @@ def measure_table(source: Input, request: MeasureRequest, work: str | None = Non
 
 
 def _check_uses(table: MeasuredTable, pairs: str, name: str) -> None:
-    """Refuse pairs of another table."""
+    """Reject pairs of another table."""
     good = False
     for part in table.parts():
         if part[USES].any():
@@ -306,12 +306,12 @@ def measure_file(
     """Measure a table from its file, with progress reporting.
 
     Args:
-        path: of the table.
-        scan: how it is read; its progress is reported to `watch`.
+        path: path of the table.
+        scan: settings for reading the table; progress is reported to `watch`.
         watch: progress listener.
         request: returns the measures to compute; called when the table is open.
         name: name of the table in messages, if not its path.
-        work: the folder of the files.
+        work: folder for temporary files, see `measure_table`.
 
     Raises:
         DataError: as `measure_table`.
@@ -322,7 +322,7 @@ def measure_file(
 
 
 def _smoothed(path: str, request: MeasureRequest) -> SmoothedProbabilities | None:
-    """Read the table for the first time, and compute smoothed probabilities."""
+    """Read the table a first time, and return its smoothed probabilities if they are requested."""
     if request.smoothing is None:
         return None
     if path == STANDARD:
@@ -338,18 +338,18 @@ class _MeasuredBlock:
     """The measures of a block.
 
     Attributes:
-        measures: of its entries.
-        composed: data for compositions, if losses are requested.
+        measures: measures of its entries.
+        composed: data for composition losses, if requested.
         tested: results of the significance test, if requested.
     """
 
     measures: Measures
     composed: ComposedEntries | None
-    tested: Tested | None
+    tested: PairTestResults | None
 
 
 class _BlockMeasurer:
-    """Measures one block; may be called by several threads."""
+    """Measurement of one block; may be called by several threads."""
 
     def __init__(
         self,
@@ -382,29 +382,29 @@ class _BlockMeasurer:
         read = self.reader(item)
         block = read.block
         rows = np.flatnonzero(~block.malformed)
-        places = FieldPlaces.of(block, rows) if self._test or self._request.losses else None
+        positions = FieldPlaces.of(block, rows) if self._test or self._request.losses else None
         columns = self._by_scores(read, rows)
         if self._request.count_use:
             read.check_counts(self._name, self._request.count_use)
         if self._request.occurrences:
             columns[OCCURRENCES] = read.counts.values
-        for similar, said in zip(self._request.similarities, read.all_scores, strict=True):
-            columns |= {similar: said.similarities, SCORED_MASKS[similar]: said.scored}
+        for similar, scores in zip(self._request.similarities, read.all_scores, strict=True):
+            columns |= {similar: scores.similarities, SCORED_MASKS[similar]: scores.scored}
         tested = None
-        if self._test and places:
-            tested = self._test(raw.text, places.starts, places.source_ends, places.target_ends)
+        if self._test and positions:
+            tested = self._test(raw.text, positions.starts, positions.source_ends, positions.target_ends)
             columns[SIGNIFICANCE] = _spread(block, rows, np.where(tested.wordless, np.inf, tested.values))
         if self._smoothed:
             columns[SMOOTHED] = np.where(block.malformed[:, None], 0, self._smoothed(block)).astype(np.float32)
         composed = None
-        if self._request.losses and places:
-            composed = ComposedEntries.of(raw.text, places, columns[MODEL_SCORES][rows])
-        # None of its arrays keeps the text alive.
+        if self._request.losses and positions:
+            composed = ComposedEntries.of(raw.text, positions, columns[MODEL_SCORES][rows])
+        # These arrays do not keep the text in memory.
         part = Measures(block.group_offsets, block.source_lengths, block.malformed, columns)
         return self.order.look(raw, block), _MeasuredBlock(part, composed, tested)
 
     def _check_scores(self, raw: RawBlock) -> None:
-        """Refuse entries whose number of scores does not match the requested measures."""
+        """Reject entries whose number of scores does not match the requested measures."""
         weights = self._request.weights
         if weights and raw.scores >= 0 and raw.scores != len(weights.scores):
             raise DataError(

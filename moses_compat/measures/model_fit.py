@@ -12,7 +12,7 @@ from moses_compat.lines.insert_scores import SCALES, scale_similarities
 from moses_compat.tables.blocks import RawBlock
 from moses_compat.tables.parser import TableParser, tokenise
 from phrasetool.errors import DataError
-from phrasetool.models.fit import CLEARLY, Comparison, ModelFit, finding, measure_fit
+from phrasetool.models.fit import MIN_SWAP_GAIN, Comparison, ModelCompatibility, measure_fit, mismatch_reason
 from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.phrase_encoder.scoring import by_cosine
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Phrases
@@ -24,7 +24,7 @@ Element = TypeVar("Element")
 SAMPLE = 2000
 # Bytes of a table from which the sample is drawn; a sorted table begins with punctuation and numbers.
 LOOK_AHEAD = 1 << 24
-# Largest difference between a similarity and the one that another processor computed and wrote with six decimals.
+# Tolerance for similarities that were computed by another processor and written with six decimals.
 _NEAR = 1e-4
 # Number of lines that suffices to recognise columns, and the share of them that must agree.
 _LINES, _AGREEING = 400, 0.98
@@ -58,17 +58,17 @@ class TableSample:
         if not taken:
             return None
         # The choice of lines does not depend on the size of the blocks.
-        places = _places(min(sum(len(raw.text) for raw in taken), LOOK_AHEAD), seed)
-        return cls(_lines_at([raw.text for raw in taken], places), taken[-1].scores)
+        positions = _places(min(sum(len(raw.text) for raw in taken), LOOK_AHEAD), seed)
+        return cls(_lines_at([raw.text for raw in taken], positions), taken[-1].scores)
 
     @classmethod
     def take(cls, raws: Iterator[RawBlock], seed: int = 1) -> tuple[TableSample | None, list[RawBlock]]:
         """Read the first blocks; return a sample and these blocks."""
-        taken = list(cls.first_blocks(raws))
-        return cls.of(taken, seed), taken
+        blocks = list(cls.first_blocks(raws))
+        return cls.of(blocks, seed), blocks
 
     def entries(self, vocabularies: tuple[Vocabulary, Vocabulary]) -> EntryBlock:
-        """Parse the lines with all their scores, with two vocabularies."""
+        """Parse the lines, including all scores, with two vocabularies."""
         return TableParser(*vocabularies, self.scores, range(max(self.scores, 0)))(0, self.text)[0]
 
 
@@ -79,10 +79,10 @@ def _places(size: int, seed: int) -> Int64Array:
 
 
 def _lines_at(texts: Sequence[ByteArray], places: Int64Array) -> ByteArray:
-    """Return the lines at these byte positions, each of them once.
+    """Return the lines at byte positions, each line once.
 
     Args:
-        texts: consecutive whole lines.
+        texts: texts of consecutive whole lines.
         places: int64, ascending.
     """
     lines: list[bytes] = []
@@ -90,12 +90,12 @@ def _lines_at(texts: Sequence[ByteArray], places: Int64Array) -> ByteArray:
     for array in texts:
         text = array.tobytes() if len(array) < 1 << 16 else None
         last = -1
-        for place in (places[(places >= first) & (places < first + len(array))] - first).tolist():
-            if place < last:
+        for position in (places[(places >= first) & (places < first + len(array))] - first).tolist():
+            if position < last:
                 continue
-            data, offset = (text, 0) if text is not None else _around(array, place)
-            start = data.rfind(b"\n", 0, place - offset) + 1
-            end = data.find(b"\n", place - offset)
+            data, offset = (text, 0) if text is not None else _around(array, position)
+            start = data.rfind(b"\n", 0, position - offset) + 1
+            end = data.find(b"\n", position - offset)
             end = len(data) if end < 0 else end
             lines.append(data[start:end] + b"\n")
             last = offset + end + 1
@@ -104,7 +104,7 @@ def _lines_at(texts: Sequence[ByteArray], places: Int64Array) -> ByteArray:
 
 
 def _around(array: ByteArray, place: int) -> tuple[bytes, int]:
-    """Return a part of the text that includes the line at a place, and its offset."""
+    """Return a part of the text that contains the whole line at a byte position, and the offset of the part."""
     reach = 1 << 10
     while True:
         start, end = max(place - reach, 0), min(place + reach, len(array))
@@ -116,7 +116,7 @@ def _around(array: ByteArray, place: int) -> tuple[bytes, int]:
         reach *= 4
 
 
-def fit_of(model: BilingualModel, sample: TableSample, swapped: bool = False) -> ModelFit:
+def fit_of(model: BilingualModel, sample: TableSample, swapped: bool = False) -> ModelCompatibility:
     """Measure how well a model matches a table, optionally with source and target swapped."""
     vocabularies = model.source_vocabulary, model.target_vocabulary
     return fit_of_sample(by_cosine(model.scorer()), vocabularies, sample, swapped)
@@ -124,17 +124,17 @@ def fit_of(model: BilingualModel, sample: TableSample, swapped: bool = False) ->
 
 def fit_of_sample(
     compare: Comparison | None, vocabularies: tuple[Vocabulary, Vocabulary], sample: TableSample, swapped: bool
-) -> ModelFit:
-    """Measure how well a comparison of phrases with two vocabularies matches a table; see `measure_fit`.
+) -> ModelCompatibility:
+    """Measure how well two vocabularies, and a comparison of phrases, match a table; see `measure_fit`.
 
     Args:
-        swapped: whether its sources are the targets of the table.
+        swapped: whether the model's sources are the targets of the table.
     """
     block = sample.entries(vocabularies[::-1] if swapped else vocabularies)
     good = np.flatnonzero(~block.malformed)
     data = block.text.tobytes()
     starts, middles, ends = (
-        places[good].tolist() for places in (block.line_offsets[:-1], block.source_ends, block.target_ends)
+        positions[good].tolist() for positions in (block.line_offsets[:-1], block.source_ends, block.target_ends)
     )
     texts = (
         [data[start:end] for start, end in zip(starts, middles, strict=True)],
@@ -147,7 +147,7 @@ def fit_of_sample(
 
 
 def columns_of(model: BilingualModel, sample: TableSample) -> int | None:
-    """Return the first of two score columns, from 0, that hold the similarities of this model; None if absent."""
+    """Return the first of the two score columns, from 0, that hold the similarities of a model; None if absent."""
     block = sample.entries((model.source_vocabulary, model.target_vocabulary))
     good = np.flatnonzero(~block.malformed)
     good = good[:: max(len(good) // _LINES, 1)]
@@ -178,12 +178,12 @@ def drain(elements: list[Element]) -> Iterator[Element]:
 
 
 class FitCheck:
-    """Checks that a model matches a table before the table is processed.
+    """Check that a model matches a table, before the table is processed.
 
     Args:
         folder: folder of the model, for messages.
         watch: receives a message on how well the model matches.
-        force: only warn if it does not match.
+        force: only warn if the model does not match.
         appended: whether the model's similarities will be appended to the table; then the table must not have them yet.
         ahead: whether blocks may be processed while the sample is being drawn; then callers must hold back the results
             until the check has passed.
@@ -197,7 +197,7 @@ class FitCheck:
         self, folder: str, watch: Watch = SILENT, force: bool = False, appended: bool = False, ahead: bool = False
     ) -> None:
         self.folder = folder
-        self.fit: ModelFit | None = None
+        self.fit: ModelCompatibility | None = None
         self.watch, self._force, self._appended, self._ahead = watch, force, appended, ahead
         self.judged = False
 
@@ -205,49 +205,53 @@ class FitCheck:
         """Yield the blocks of a table; unless `ahead`, the first are held back until the model has been checked.
 
         Raises:
-            DataError: the model does not match the table, or was used on it before.
+            DataError: the model does not match the table, or has already annotated it.
         """
         if not self.judged:
-            taken: list[RawBlock] = []
+            held: list[RawBlock] = []
             for raw in TableSample.first_blocks(raws):
-                taken.append(raw)
+                held.append(raw)
                 if self._ahead:
                     yield raw
-            if sample := TableSample.of(taken):
+            if sample := TableSample.of(held):
                 self._check(table, model, sample)
             self.judged = True
             if not self._ahead:
-                yield from drain(taken)
-            taken.clear()
+                yield from drain(held)
+            held.clear()
         yield from raws
 
     def judge(
-        self, name: str, fit: ModelFit, swapped: Callable[[], ModelFit | None], better: float = CLEARLY / 2
+        self,
+        name: str,
+        fit: ModelCompatibility,
+        swapped: Callable[[], ModelCompatibility | None],
+        better: float = MIN_SWAP_GAIN / 2,
     ) -> None:
         """Report how well the model matches the pairs of a file.
 
         Args:
             name: name of the file in messages.
-            fit: of a sample.
+            fit: fit on a sample.
             swapped: returns the fit with source and target swapped, if available.
-            better: see `finding`.
+            better: see `mismatch_reason`.
 
         Raises:
             DataError: the model does not match.
         """
-        if found := finding(fit, swapped, better):
-            self._refuse(DataError(name, f"the model {self.folder} does not fit: {found}", remedy="fit"))
+        if mismatch := mismatch_reason(fit, swapped, better):
+            self._refuse(DataError(name, f"the model {self.folder} does not match: {mismatch}", remedy="fit"))
         if fit.words:
             self.fit = fit
             self.watch.say(f"{self.folder} {fit.words}")
 
     def judge_pairs(self, name: str, model: BilingualModel, texts: Sequence[ByteArray]) -> None:
-        """Check the model on training pairs, such as `read_training_pairs` reads.
+        """Check the model on training pairs in the format of `read_training_pairs`.
 
         Args:
-            name: name of their file in messages.
-            model: of the folder.
-            texts: of the file, in blocks of whole lines.
+            name: name of the file in messages.
+            model: model in the folder.
+            texts: text of the file, in blocks of whole lines.
 
         Raises:
             DataError: the model does not match.
@@ -258,16 +262,19 @@ class FitCheck:
         fields = pair_places(text)
         data = text.tobytes()
 
-        def fit(swapped: bool) -> ModelFit:
+        def fit(swapped: bool) -> ModelCompatibility:
             sides: list[tuple[Phrases, Vocabulary, list[bytes]]] = []
             for first in (2, 0) if swapped else (0, 2):
                 starts, ends = np.ascontiguousarray(fields[:, first]), np.ascontiguousarray(fields[:, first + 1])
                 vocabulary = model.target_vocabulary if sides else model.source_vocabulary
                 written = [data[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
                 sides.append((tokenise(text, starts, ends, vocabulary), vocabulary, written))
-            (sources, own, source_texts), (targets, other, target_texts) = sides
+            (sources, source_vocabulary, source_texts), (targets, target_vocabulary, target_texts) = sides
             return measure_fit(
-                by_cosine(model.scorer()), (sources, targets), (own, other), (source_texts, target_texts)
+                by_cosine(model.scorer()),
+                (sources, targets),
+                (source_vocabulary, target_vocabulary),
+                (source_texts, target_texts),
             )
 
         self.judge(name, fit(False), lambda: fit(True))
@@ -278,7 +285,7 @@ class FitCheck:
             self.refuse_again(table, f"columns {column + 1} and {column + 2} already hold the similarities")
 
     def refuse_again(self, table: str, what: str) -> None:
-        """Refuse a table that was already annotated by the model.
+        """Reject a table that the model has already annotated.
 
         Args:
             what: clause that names the columns and their content.

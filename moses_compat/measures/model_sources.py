@@ -1,4 +1,4 @@
-"""Sources of similarities and scores for a table from the model in a folder, of any family."""
+"""Sources of similarities and scores for a table, from a model of any family in a folder."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ _SIMILARITIES, _SCORES = 2, 1
 
 
 def is_translator(folder: str) -> bool:
-    """Whether the model in a folder is a translator.
+    """Return whether the model in a folder is a translator.
 
     Raises:
-        ModelError: there is no model.
+        ModelError: the folder has no model.
     """
     return _kind(folder) == "continuous"
 
 
 def is_classifier(folder: str) -> bool:
-    """Whether the model in a folder is a classifier of sentence pairs.
+    """Return whether the model in a folder is a classifier of sentence pairs.
 
     Raises:
-        ModelError: there is no model.
+        ModelError: the folder has no model.
     """
     return _kind(folder) == "parallel"
 
 
 def is_syntax(folder: str) -> bool:
-    """Whether the model in a folder is a syntactic encoder.
+    """Return whether the model in a folder is a syntactic encoder.
 
     Raises:
-        ModelError: there is no model.
+        ModelError: the folder has no model.
     """
     return _kind(folder) == "syntax"
 
 
 def gives_probabilities(folder: str) -> bool:
-    """Whether the model in a folder computes probabilities of pairs instead of similarities.
+    """Return whether the model in a folder computes probabilities of pairs instead of similarities.
 
     Raises:
-        ModelError: there is no model.
+        ModelError: the folder has no model.
     """
     return is_translator(folder) or is_classifier(folder)
 
@@ -58,7 +58,7 @@ def dimension_of_model(folder: str) -> int:
     """Return the dimension of the phrase vectors of the model in a folder; 0 for other models.
 
     Raises:
-        ModelError: there is no model, or it is damaged.
+        ModelError: the folder has no model, or the model is damaged.
     """
     model = load_saved_model(folder)
     return model.dimension if isinstance(model, BilingualModel) else 0
@@ -68,7 +68,7 @@ def columns_of_model(folder: str, likelihood: LikelihoodRequest | None = None) -
     """Return the number of columns of a model's scores, see `model_sources`.
 
     Raises:
-        ModelError: there is no model.
+        ModelError: the folder has no model.
     """
     if _kind(folder) == BilingualModel.name:
         return _SIMILARITIES
@@ -78,16 +78,16 @@ def columns_of_model(folder: str, likelihood: LikelihoodRequest | None = None) -
 def model_source(
     check: FitCheck, reading: str = READINGS[0], threads: int = 1, folder: str | None = None, device: str = CPU
 ) -> SimilaritySource:
-    """Load the model that a check names.
+    """Load the model in a check's folder, and return its similarity source.
 
     Args:
-        check: the check that it matches the table.
+        check: the check that the model matches the table.
         reading: for a translator, see `NeuralScores`.
-        threads, folder: for a translator, a classifier or an encoder of syntax, see `WindowedScores`.
-        device: for an encoder of phrases, see `BilingualModel.scorer`.
+        threads, folder: for a translator, a classifier or a syntactic encoder, see `WindowedScores`.
+        device: for a phrase encoder, see `BilingualModel.scorer`.
 
     Raises:
-        ModelError: it cannot be loaded, is of an unsupported kind, or of one that scores only on a CPU.
+        ModelError: the model cannot be loaded, is of an unsupported kind, or does not support the device.
     """
     if device != CPU and (gives_probabilities(check.folder) or is_syntax(check.folder)):
         raise ModelError(f"{check.folder}: scores tables on a CPU alone; only encoders of phrases do on {device}")
@@ -130,16 +130,16 @@ def model_sources(
     likelihood: LikelihoodRequest | None = None,
     device: str = CPU,
 ) -> list[SimilaritySource]:
-    """Load the model that a check names, and return its source of similarities, or several for an encoder of syntax.
+    """Load the model in a check's folder, and return its similarity source, or several for a syntactic encoder.
 
     Args:
         check, reading, threads, device: see `model_source`.
-        folders: of each source, see `WindowedScores`; their number is `sources_of_model`.
-        likelihood: the requested columns of an encoder of syntax; only the cosine if None.
+        folders: folder of each source, see `WindowedScores`; as many as `sources_of_model` returns.
+        likelihood: the requested columns of a syntactic encoder; only the cosine if None.
 
     Raises:
         ModelError: as `model_source`; or the tagger cannot be loaded.
-        ValueError: a language is unknown to the encoder or the tagger.
+        ValueError: the encoder or the tagger does not support a language.
     """
     if likelihood is None or not is_syntax(check.folder):
         return [model_source(check, reading, threads, folders[0], device)]
@@ -149,10 +149,10 @@ def model_sources(
 
 
 def sources_of_model(folder: str, likelihood: LikelihoodRequest | None = None) -> int:
-    """Return the number of sources of similarities of the model in a folder.
+    """Return the number of similarity sources of the model in a folder.
 
     Raises:
-        ModelError: there is no model.
+        ModelError: the folder has no model.
     """
     return len(likelihood.kinds) if likelihood and is_syntax(folder) else 1
 
@@ -162,7 +162,7 @@ def _kind(folder: str) -> str:
 
 
 def both_directions(models: Sequence[SimilaritySource], folders: Sequence[str]) -> SimilaritySource:
-    """Return the similarities of one model, or of translators.
+    """Return the similarities of one model, or of translators in both directions.
 
     Raises:
         ModelError: there are several models, and one is not a translator.
@@ -174,8 +174,8 @@ def both_directions(models: Sequence[SimilaritySource], folders: Sequence[str]) 
         return NeuralSimilarities((models[0],)) if isinstance(models[0], WindowedScores) else models[0]
     translators = [model for model in models if isinstance(model, NeuralScores)]
     if not translators:
-        raise ModelError(f"{folders[0]}: gives both similarities; a second model is for translators")
+        raise ModelError(f"{folders[0]}: computes both directions; only translators can be combined")
     if len(translators) < len(models):
-        other = folders[int(isinstance(models[0], NeuralScores))]
-        raise ModelError(f"{other}: not a translator; two models must be translators of the two directions")
+        folder = folders[int(isinstance(models[0], NeuralScores))]
+        raise ModelError(f"{folder}: not a translator; two models must be translators of the two directions")
     return NeuralSimilarities(tuple(translators))

@@ -1,4 +1,4 @@
-"""Probabilities of entries by counts: usage of each pair in forced decoding, and smoothed counts of the table itself.
+"""Probabilities of entries from counts: usage of each pair in forced decoding, and smoothed counts of the table itself.
 
 As in `lines.hashes`, a pair, a source and a target are identified by a 64-bit hash of their tokens.  A distinct pair
 takes 24 bytes, and so does a distinct source or target if totals are needed; three times as much while they are read.
@@ -45,7 +45,7 @@ from phrasetool.watch import raise_or_warn
 _BLOCK_BYTES = 1 << 22
 _PAIR, _SOURCE, _TARGET = range(3)
 
-# The names of the methods in options and settings.
+# Names of the methods in options and settings.
 SMOOTHINGS = ("kneser-ney", "good-turing")
 # In a complete table the joint counts of a phrase add up to its own count.  Moses writes six digits of each.
 _AGREEMENT = 1e-3
@@ -54,7 +54,7 @@ _AGREEMENT = 1e-3
 # of the targets without the entries below p(e|f) = 0.01; 0.15 %, with almost no effect, without those below 0.0001;
 # 70 % without those seen once.
 MOST_LACKING = 0.005
-# In files of at least this many bytes, one phrase out of this many is examined.
+# In files of at least `_SMALL_FILE` bytes, one phrase out of `_SAMPLE` is examined.
 _SMALL_FILE = 1 << 22
 _SAMPLE = 16
 # Lower bound of smoothed probabilities, whose logarithm the decoder needs.
@@ -77,7 +77,7 @@ def _hash_sides(text: ByteArray, start: int, end: int) -> tuple[np.uint64, np.ui
 
 @exact_kernel
 def _hash(text: ByteArray, line_offsets: Int64Array, keys: HashArray) -> None:
-    """Compute the keys of every line of pairs."""
+    """Compute the keys of pair, source and target of every line."""
     for line in range(len(keys)):
         start, end = line_offsets[line], line_offsets[line + 1]
         while end > start and (text[end - 1] == LF or text[end - 1] == CR):
@@ -118,7 +118,7 @@ class PairUses:
 
         Args:
             path: the file.
-            totals: whether the totals of sources and targets are needed, too.
+            totals: whether the totals of sources and targets are also needed.
             say: receives a message if counts were derived.
 
         Raises:
@@ -141,7 +141,7 @@ class PairUses:
         return counted
 
     def _add(self, text: ByteArray, name: str, before: int) -> int:
-        """Add the pairs of a text, which follows `before` lines of its file; return its number of lines."""
+        """Add the pairs of a text that follows `before` lines of its file; return the number of lines of the text."""
         fields = pair_fields(text)
         counts = fields.counts
         pairless = np.flatnonzero(fields.places[:, 1] < 0)
@@ -166,12 +166,12 @@ class PairUses:
 
         Args:
             text: uint8, shape (B,), lines of `source ||| target[ ||| ...]`.
-            line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
+            line_offsets: int64, shape (N + 1,), the start of each line, and the end of the last.
             selected: bool, shape (N,), the lines to look up.
 
         Returns:
-            float32, shape (N, 3): the count of the pair, the total of its source, the total of its target; 0 if it is
-            unknown or not selected, or if the line holds no pair, and for totals that were not read.
+            float32, shape (N, 3): the count of the pair, the total of its source, the total of its target.  A number is
+            0 if it is unknown, if its total was not read, or if the line is not selected or has no pair.
         """
         if text.dtype != np.uint8 or line_offsets.dtype != np.int64 or selected.dtype != np.bool_:
             raise ValueError("expected uint8 text, int64 offsets and a mask")
@@ -204,14 +204,15 @@ class TableCounts:
 
 
 def count_table(source: Input, scan: TableScan, remedy: str | None = None) -> TableCounts:
-    """Read a table from its beginning to its end and count.
+    """Count the entries of a whole table, as smoothing requires.
 
-    Takes 18 bytes per distinct source and per distinct target.  The result does not depend on the order of the lines,
-    on threads, or on the size of blocks.
+    This takes 18 bytes per distinct source and per distinct target.  The result does not depend on the order of the
+    lines, on threads, or on the size of blocks.
 
     Args:
-        scan: how the table is read; unless `on_error` is `fail`, malformed lines are skipped.
-        remedy: for an entry without counts, see `PhraseToolError`.
+        source: the table, read from its beginning.
+        scan: settings for reading the table; unless `on_error` is `fail`, malformed lines are skipped.
+        remedy: remedy for an entry without counts, see `PhraseToolError`.
 
     Raises:
         DataError: the table is damaged, or has a malformed line and `scan.on_error` is `fail`; or an entry does not
@@ -220,27 +221,29 @@ def count_table(source: Input, scan: TableScan, remedy: str | None = None) -> Ta
 
     sampled = np.uint64(0 if source.size() < _SMALL_FILE else _SAMPLE - 1)
 
-    def work(raw: RawBlock) -> tuple[RawBlock, PairStatistics, list[tuple[HashArray, Int32Array]], list[_Seen]]:
+    def work(raw: RawBlock) -> tuple[RawBlock, PairStatistics, list[tuple[HashArray, Int32Array]], list[_SideCounts]]:
         block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
         scan.passes(source.name, block.malformed, faults)
         rows = np.flatnonzero(~block.malformed)
-        # Counts are integers, of which the larger ones need not be exact.
-        read = _counts(source.name, block, rows, remedy)
-        joint = np.minimum(np.ceil(read[:, 2]), COUNT_LIMIT + 1).astype(np.int64)
+        # Counts are rounded up to integers; large ones need not be exact.
+        entry_counts = _counts(source.name, block, rows, remedy)
+        joint = np.minimum(np.ceil(entry_counts[:, 2]), COUNT_LIMIT + 1).astype(np.int64)
         sides = side_keys(block.text, block.line_offsets, rows)
         # c(s) is the second count, c(t) the first.
-        seen = [_Seen.of(sides[side], read[:, 1 - side], read[:, 2], sampled) for side in (0, 1)]
-        return raw, PairStatistics.of(joint), [_distinct(keys) for keys in sides], seen
+        samples = [
+            _SideCounts.of(sides[side], entry_counts[:, 1 - side], entry_counts[:, 2], sampled) for side in (0, 1)
+        ]
+        return raw, PairStatistics.of(joint), [_distinct(keys) for keys in sides], samples
 
     statistics = PairStatistics.of(np.zeros(0, np.int64))
     counted = KeyedSums(np.int32), KeyedSums(np.int32)
     totals = _Totals(), _Totals()
-    for raw, part, sides, seen in run(scan.raw_blocks(source), work, scan.threads):
+    for raw, part, sides, samples in run(scan.raw_blocks(source), work, scan.threads):
         statistics += part
         for counts, (keys, numbers) in zip(counted, sides, strict=True):
             counts.add(keys, numbers)
-        for total, more in zip(totals, seen, strict=True):
-            total.add(more)
+        for total, sample in zip(totals, samples, strict=True):
+            total.add(sample)
         scan.progress(raw.position, raw.first_entry + raw.lines)
     for counts in counted:
         counts.shrink()
@@ -249,15 +252,15 @@ def count_table(source: Input, scan: TableScan, remedy: str | None = None) -> Ta
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """Some entries: the keys of a side, the counts of that side, and the joint counts."""
+class _SideCounts:
+    """Keys of one side of some entries, with the counts of that side and the joint counts."""
 
     keys: HashArray
     own: npt.NDArray[np.float64]
     joint: npt.NDArray[np.float64]
 
     @classmethod
-    def of(cls, keys: HashArray, own: FloatArray, joint: FloatArray, sampled: np.uint64) -> _Seen:
+    def of(cls, keys: HashArray, own: FloatArray, joint: FloatArray, sampled: np.uint64) -> _SideCounts:
         chosen = (keys & sampled) == 0
         return cls(keys[chosen], own[chosen].astype(np.float64), joint[chosen].astype(np.float64))
 
@@ -268,7 +271,7 @@ class _Totals:
     def __init__(self) -> None:
         self._own, self._joint = KeyedSums(np.float64), KeyedSums(np.float64)
 
-    def add(self, seen: _Seen) -> None:
+    def add(self, seen: _SideCounts) -> None:
         self._own.add(seen.keys, seen.own)
         self._joint.add(seen.keys, seen.joint)
 
@@ -281,19 +284,19 @@ class _Totals:
 
 
 def check_whole(name: str, counts: TableCounts, scan: TableScan) -> None:
-    """Refuse to estimate probabilities from a pruned table.
+    """Reject a pruned table, from which probabilities cannot be estimated.
 
     Args:
         name: name of the table in messages.
-        counts: of the table.
-        scan: with `force` this is a warning.
+        counts: counts of the table.
+        scan: settings for reading; with `force`, a pruned table only causes a warning.
 
     Raises:
-        DataError: it has more than `FEW_LINES` entries, and more than `MOST_LACKING` of its sources or of its targets
-            have a count that exceeds the sum of their joint counts.
+        DataError: the table has more than `FEW_LINES` entries, and more than `MOST_LACKING` of its sources or of its
+            targets have a count that exceeds the sum of their joint counts.
     """
     sides = [("sources", counts.lacking[0]), ("targets", counts.lacking[1])]
-    side, share = max(sides, key=lambda found: found[1])
+    side, share = max(sides, key=lambda item: item[1])
     if share <= MOST_LACKING:
         return
     message = (
@@ -312,12 +315,12 @@ def _distinct(keys: HashArray) -> tuple[HashArray, Int32Array]:
 
 
 def _counts(name: str, block: EntryBlock, rows: Int64Array, remedy: str | None = None) -> FloatArray:
-    """Return c(t), c(s) and c(s,t) of these entries, float32, shape (R, 3).
+    """Return c(t), c(s) and c(s,t) of the entries `rows`, float32, shape (R, 3).
 
     Raises:
-        DataError: an entry has no counts, or impossible ones.
+        DataError: an entry has no counts, or invalid ones.
     """
-    # Counts that are derived from smoothed probabilities would be smoothed already.
+    # Derived counts are not used: derived from smoothed probabilities, they would be smoothed already.
     read_counts = block_counts(block)
     read_counts.values[read_counts.derived, OF_PAIR] = np.nan
     counts = read_counts.values[rows].astype(np.float32)
@@ -329,11 +332,11 @@ def _counts(name: str, block: EntryBlock, rows: Int64Array, remedy: str | None =
 
 
 class SmoothedProbabilities:
-    """p(target | source) and p(source | target) of a table's entries.  May be called by several threads.
+    """p(target | source) and p(source | target) of a table's entries; may be called by several threads.
 
     Args:
         name: name of the table in messages.
-        counts: of the whole table.
+        counts: counts of the whole table.
         method: one of `SMOOTHINGS`.
 
     Raises:
@@ -347,7 +350,7 @@ class SmoothedProbabilities:
         self._table = counts
         self._smoothing = smoothing_of(method, counts.statistics)
         if isinstance(self._smoothing, KneserNey):
-            # Without rare pairs, discounts and then probabilities can become negative.
+            # Without rare pairs, discounts, and thus probabilities, can become negative.
             np.maximum(self._smoothing.discounts, 0, out=self._smoothing.discounts)
 
     def __call__(self, block: EntryBlock) -> npt.NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Fisher's exact test of the pairs of a table, by their occurrences in the bitext that the table was made from.
+"""Fisher's exact test of the pairs of a table, based on the bitext that the table was made from.
 
 Each side of the bitext has an index of its sentences (`CorpusIndex`), which is stored in a folder on request.  The
 folder holds, for each side, `SIDE.json` (size, time and SHA-256 of the corpus) and a folder `SIDE-HASH` of npy files
@@ -34,7 +34,8 @@ from phrasetool.vocabulary import is_label
 _FORMAT = 1
 _ARRAYS = ("text", "suffixes", "starts")
 
-# If more than half of this many entries have a side that does not occur in the corpora, these are not the table's.
+# Number of entries that are checked: if more than half of them have a side that does not occur in the corpora, the
+# corpora do not belong to the table.
 _TRIAL = 10_000
 
 
@@ -44,8 +45,8 @@ class CorpusIndex:
 
     Attributes:
         name: name of the corpus in messages.
-        symbols: its words.
-        sentences: index of their occurrences.
+        symbols: words of the corpus.
+        sentences: index of the occurrences of these words.
         note: message about the stored index; empty if none was requested.
     """
 
@@ -74,7 +75,7 @@ def read_index(path: str, threads: int = 1) -> CorpusIndex:
             raise DataError(name, "there are SALM files of this name, but a plain corpus is needed") from error
         raise
     if not len(corpus):
-        raise DataError(name, "the corpus has no line")
+        raise DataError(name, "the corpus is empty")
     try:
         return CorpusIndex(name, symbols, SentenceIndex.build(corpus, len(symbols), threads))
     except ValueError as error:
@@ -86,7 +87,7 @@ def kept_index(path: str, folder: str, side: str, threads: int = 1) -> CorpusInd
 
     Args:
         path: a file.
-        side: its name in the folder: `source` or `target`.
+        side: name of the index in the folder: `source` or `target`.
         threads: number of threads for sorting.
 
     Raises:
@@ -99,19 +100,19 @@ def kept_index(path: str, folder: str, side: str, threads: int = 1) -> CorpusInd
         status = os.stat(path)
     except OSError:
         return read_index(path, threads)
-    place = Path(folder)
-    known = _read_key(place / f"{side}.json")
+    index_folder = Path(folder)
+    known = _read_key(index_folder / f"{side}.json")
     fresh = {"format": _FORMAT, "size": status.st_size, "mtime_ns": status.st_mtime_ns}
     unchanged = fresh.items() <= known.items()
     sha256 = "" if unchanged else _hash_file(path)
     if unchanged or (known.get("format"), known.get("sha256")) == (_FORMAT, sha256):
-        loaded = _load(place, side, known, path)
+        loaded = _load(index_folder, side, known, path)
         if loaded:
             return loaded
     sha256 = sha256 or _hash_file(path)
     index = read_index(path, threads)
-    _save(place, side, index, {**fresh, "sha256": sha256})
-    note = f"{place}: the index of {path} was " + ("out of date and has been made again" if known else "made")
+    _save(index_folder, side, index, {**fresh, "sha256": sha256})
+    note = f"{index_folder}: the index of {path} was " + ("out of date and has been rebuilt" if known else "made")
     return CorpusIndex(index.name, index.symbols, index.sentences, note)
 
 
@@ -122,7 +123,7 @@ def read_indexes(
 
     Args:
         source, target: the files.
-        threads: for both.
+        threads: number of threads for both sides together.
         folder: folder for stored indexes, which are used if the corpora have not changed; see `kept_index`.
 
     Raises:
@@ -148,7 +149,7 @@ def _hash_file(path: str) -> str:
 
 
 def _read_key(path: Path) -> dict[str, Any]:
-    """Return the description of the corpus of an index; empty if there is none."""
+    """Return the stored description of an index's corpus; empty if it is missing or damaged."""
     try:
         key = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -161,7 +162,7 @@ def _data_folder(side: str, sha256: str) -> str:
 
 
 def _load(place: Path, side: str, key: dict[str, Any], path: str) -> CorpusIndex | None:
-    """Return the stored index, or None if its files are damaged."""
+    """Return the stored index, or None if its files are missing or damaged."""
     folder = place / _data_folder(side, str(key.get("sha256")))
     try:
         # Copy on write, because kernels are compiled for writable arrays.
@@ -193,13 +194,13 @@ def _save(place: Path, side: str, index: CorpusIndex, key: dict[str, Any]) -> No
     try:
         place.mkdir(parents=True, exist_ok=True)
         with scratch_folder(place, f".{side}-") as scratch:
-            made = Path(scratch)
+            new_folder = Path(scratch)
             for name, array in arrays.items():
-                np.save(made / f"{name}.npy", array, allow_pickle=False)
-            (made / "key").write_text(json.dumps(key))
+                np.save(new_folder / f"{name}.npy", array, allow_pickle=False)
+            (new_folder / "key").write_text(json.dumps(key))
             if final.exists():
                 shutil.rmtree(final)
-            os.replace(made, final)
+            os.replace(new_folder, final)
             os.replace(final / "key", place / f"{side}.json")
     except OSError as error:
         raise PhraseToolError(f"{place}: cannot write the index: {reason(error)}") from error
@@ -209,15 +210,15 @@ def _save(place: Path, side: str, index: CorpusIndex, key: dict[str, Any]) -> No
 
 
 class CorpusMismatchError(DataError):
-    """The corpora are not those that the table was made from."""
+    """Error for corpora that are not those that the table was made from."""
 
 
 @dataclass(frozen=True)
-class Tested:
+class PairTestResults:
     """Results of the test for M entries.
 
     Attributes:
-        counts: int64, shape (M, 3): numbers of sentence pairs with both, of sentences with the source, with the target.
+        counts: int64, shape (M, 3): numbers of sentence pairs with both sides, with the source, and with the target.
         values: float64, shape (M,): -ln p.
         wordless: bool, shape (M,): a side has no word, so the entry cannot be tested.
         absent_sources, absent_targets: bool, shape (M,): that side does not occur in its corpus.
@@ -231,7 +232,7 @@ class Tested:
 
 
 class PairTest:
-    """Tests pairs of phrases; may be called by several threads.
+    """Test of phrase pairs; may be called by several threads.
 
     Args:
         source, target: the corpora.
@@ -253,7 +254,9 @@ class PairTest:
         """-ln p of a pair whose sides each occur once, together."""
         return self._test.alpha
 
-    def __call__(self, text: ByteArray, starts: Int64Array, source_ends: Int64Array, target_ends: Int64Array) -> Tested:
+    def __call__(
+        self, text: ByteArray, starts: Int64Array, source_ends: Int64Array, target_ends: Int64Array
+    ) -> PairTestResults:
         """Test the pairs of M entries of a text.
 
         Args:
@@ -279,15 +282,15 @@ class PairTest:
         counts = count_co_occurrences(*indexes, phrases[0], phrases[1], parts[0], parts[1])
         values = self._test.negative_log_p(*counts)
         _, absent_sources, absent_targets = (counts == 0) & ~wordless
-        return Tested(counts.T, values, wordless, absent_sources, absent_targets)
+        return PairTestResults(counts.T, values, wordless, absent_sources, absent_targets)
 
 
 class CorpusCheck:
-    """Checks whether the first entries of a table occur in the corpora at all.
+    """Check whether the first entries of a table occur in the corpora at all.
 
     Args:
-        table: its name in messages.
-        test: of its pairs.
+        table: name of the table in messages.
+        test: test of the table's pairs.
     """
 
     def __init__(self, table: str, test: PairTest) -> None:
@@ -296,7 +299,7 @@ class CorpusCheck:
         self._absent = np.zeros((0, 2), np.bool_)
         self.passed = False
 
-    def add(self, tested: Tested) -> None:
+    def add(self, tested: PairTestResults) -> None:
         """Add the results of the next entries.
 
         Raises:
@@ -309,7 +312,7 @@ class CorpusCheck:
                 self.check()
 
     def check(self) -> None:
-        """Check the entries so far; called at the latest after the last entry.
+        """Check the entries added so far; must be called after the last entry at the latest.
 
         Raises:
             CorpusMismatchError: see `add`.
@@ -352,7 +355,7 @@ def _find_runs(
 
 def _terminal_runs(text: ByteArray, starts: Int64Array, ends: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Return the runs of words between labels of N fields: starts, ends, and the first run of each field (N + 1)."""
-    # Two runs have a label of three bytes or more and two blanks between them.
+    # Two runs are separated by a label of at least three bytes and two blanks.
     room = int(((ends - starts) // 6 + 1).sum())
     run_starts, run_ends = np.empty((2, room), np.int64)
     borders = np.zeros(len(starts) + 1, np.int64)

@@ -1,12 +1,12 @@
-"""Scores stored in Parquet: similarities of a table between runs, and unfinished scores part by part.
+"""Scores stored in Parquet files: similarities of a table for later runs, and the finished parts of unfinished scores.
 
 A file of similarities has one row per line of the table: marks of the line (so that a file is never applied to another
 table, and lines that did not change are not parsed again), the two similarities, and whether the entry has a score.
-The file's metadata name the model.
+The metadata of the file identify the model.
 
-A folder of unfinished scores lets interrupted work go on.  It holds a file for each finished window of a table: a
-fingerprint of each pair (so that no part is ever applied to another table) and its score.  The metadata of a file name
-what made it.
+A folder of unfinished scores allows interrupted work to be resumed.  It has a file for each finished window of a table,
+with a fingerprint of each pair (so that no part is ever applied to another table) and its score.  The metadata of a
+file identify the model and the settings that the scores were computed with.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _columns(schema: pa.Schema) -> str:
 
 
 class ScoreWriter:
-    """Writes similarities to a Parquet file that appears under its name only when complete.
+    """Writer of similarities to a Parquet file, which appears under its name only when complete.
 
     Args:
         path: the file.
@@ -84,8 +84,8 @@ class ScoreWriter:
         """Append N rows.
 
         Args:
-            marks: of the N lines.
-            scores: of the same N entries.
+            marks: marks of the N lines.
+            scores: scores of the same N entries.
         """
         st, ts = np.ascontiguousarray(scores.similarities.T)
         columns = (*marks, st, ts, scores.scored.view(np.uint8))
@@ -119,10 +119,10 @@ class ScoreWriter:
 
 
 class SavedScores:
-    """Reads a file of `ScoreWriter`, in order, one block at a time.
+    """Reader of a file written by `ScoreWriter`, in order, one block at a time.
 
     Raises:
-        DataError: the file is not such a file.
+        DataError: the path is not such a file.
     """
 
     def __init__(self, path: str) -> None:
@@ -136,8 +136,8 @@ class SavedScores:
         metadata = self._file.schema_arrow.metadata or {}
         if metadata.get(b"phrasetool_schema") != SCHEMA_VERSION.encode():
             raise DataError(path, f"not a file of saved similarities of version {SCHEMA_VERSION}")
-        if (found := _columns(self._file.schema_arrow)) != (wanted := _columns(_SIMILARITY_SCHEMA)):
-            raise DataError(path, f"has columns {found}; expected {wanted}")
+        if (columns := _columns(self._file.schema_arrow)) != (expected := _columns(_SIMILARITY_SCHEMA)):
+            raise DataError(path, f"has columns {columns}; expected {expected}")
         self.signature: str = metadata.get(b"signature", b"").decode("utf-8", "replace")
         self.rows: int = self._file.metadata.num_rows
         self._batches = self._all_batches()
@@ -166,21 +166,21 @@ class SavedScores:
                 have += batch.num_rows
         except DAMAGED as error:
             raise DataError(self.path, f"the file is damaged ({error})") from error
-        taken: list[pa.RecordBatch] = []
+        batches: list[pa.RecordBatch] = []
         while count > 0 and self._pending:
             batch = self._pending.pop(0)
-            taken.append(batch.slice(0, count))
+            batches.append(batch.slice(0, count))
             if batch.num_rows > count:
                 self._pending.insert(0, batch.slice(count))
-            count -= taken[-1].num_rows
-        if any(column.null_count for batch in taken for column in batch.columns):
+            count -= batches[-1].num_rows
+        if any(column.null_count for batch in batches for column in batch.columns):
             raise DataError(self.path, "the file is damaged (values are missing)")
         pairs, lines, sources, st, ts, scored = (
-            np.concatenate([np.zeros(0, kind), *(numbers_of(batch.column(i), kind) for batch in taken)])
+            np.concatenate([np.zeros(0, kind), *(numbers_of(batch.column(i), kind) for batch in batches)])
             for i, kind in enumerate(_KINDS)
         )
         for similarities in (st, ts):
-            # False for NaN, too.
+            # The comparison is also False for NaN.
             if len(similarities) and not max(-similarities.min(), similarities.max()) <= _LARGEST:
                 row = self._taken + int(np.argmin(np.abs(similarities) <= _LARGEST)) + 1
                 raise DataError(
@@ -219,23 +219,23 @@ class ScoreParts:
     """The parts of one table's scores.  Threads may read and write different parts at the same time.
 
     Args:
-        folder: their folder; created with the first part.
-        signature: of the model and settings of the scores.
-        holder: name for the origin of the pairs in messages.
+        folder: folder of the parts; created with the first part.
+        signature: signature of the model and the settings of the scores.
+        holder: name of the origin of the pairs in messages.
     """
 
     def __init__(self, folder: str, signature: str, holder: str = "table") -> None:
         self.folder, self._signature, self._holder = folder, signature, holder
 
     def read(self, number: int, hashes: npt.NDArray[np.uint32]) -> FloatArray | None:
-        """Return the scores of a part, float32, shape (N,); None if it does not exist.
+        """Return the scores of a part, float32, shape (N,); None if the part does not exist.
 
         Args:
-            number: of the part, from 0.
+            number: number of the part, from 0.
             hashes: shape (N,), fingerprints of its pairs.
 
         Raises:
-            DataError: it belongs to another model or another table, or is damaged.
+            DataError: the part belongs to another model or another table, or is damaged.
         """
         path = self._path(number)
         if not os.path.exists(path):
@@ -249,7 +249,7 @@ class ScoreParts:
         if metadata.get(b"phrasetool_parts") != _PART_VERSION.encode() or table.schema.names != _PART_SCHEMA.names:
             raise DataError(self.folder, f"holds no scores of version {_PART_VERSION}; {remedy}")
         if metadata.get(b"signature") != self._signature.encode():
-            raise DataError(self.folder, f"holds scores of another model or another way to score; {remedy}")
+            raise DataError(self.folder, f"holds scores of another model or other scoring settings; {remedy}")
         stored_hashes, scores = (
             np.concatenate([np.zeros(0, kind), *(numbers_of(chunk, kind) for chunk in table.column(name).chunks)])
             for name, kind in (("pair_hash", np.uint32), ("score", np.float32))
@@ -262,12 +262,12 @@ class ScoreParts:
         """Store a part atomically.
 
         Args:
-            number: of the part, from 0.
+            number: number of the part, from 0.
             hashes: shape (N,), fingerprints of its pairs.
             scores: float32, shape (N,).
 
         Raises:
-            PhraseToolError: it cannot be written; existing parts are kept.
+            PhraseToolError: the part cannot be written; existing parts are kept.
         """
         schema = _PART_SCHEMA.with_metadata({"phrasetool_parts": _PART_VERSION, "signature": self._signature})
         arrays = [number_array(values, field.type) for values, field in zip((hashes, scores), schema, strict=True)]

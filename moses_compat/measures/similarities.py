@@ -1,9 +1,9 @@
-"""Sources of similarities of the entries of a table, settings for them, and the folders of unfinished scores.
+"""Similarity sources for the entries of a table, their settings, and the folders of unfinished scores.
 
-A model, two score columns of the table itself, and a file of an earlier run each have a small class.  A pass through a
-table requests a reader from its source, passes the blocks in order to the reader, and gets an array for each block.
-Settings of encoders (`EncoderRequest`, `LikelihoodRequest`) are plain values; neither they nor this module load an
-encoder or Parquet.
+Each kind of source is a small class: a model, two score columns of the table itself, and a file saved by an earlier
+run.  A pass through a table requests a reader from its source, passes it the blocks in order, and gets an array for
+each block.  Settings of encoders (`EncoderRequest`, `LikelihoodRequest`) are plain values; neither they nor this module
+load an encoder or Parquet.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 230
 
-# Scores are written with six decimals.
+# Tolerance for the bounds of a scale, because scores are written with six decimals.
 _ROUNDING = 1e-5
 
 
@@ -45,12 +45,12 @@ class EncoderRequest:
     """Settings of an external encoder.
 
     Attributes:
-        folder: of the encoder.
-        target_folder: of the encoder for the target side, if it is another one.
-        detokenise: a language, or two separated by a comma, source first, by whose rules tokens are joined.
-        prefix: text to insert before every text.
+        folder: folder of the encoder.
+        target_folder: folder of the encoder for the target side, if it is a different one.
+        detokenise: language whose rules join tokens, or two languages separated by a comma, source first.
+        prefix: text inserted before every phrase.
         normalise: one of `NORMALISATIONS`.
-        store: the folder of vectors; next to the table if None.
+        store: folder of vectors; next to the table if None.
 
     Raises:
         ValueError: the language or the normalisation is unknown.
@@ -72,15 +72,15 @@ class EncoderRequest:
 
     @property
     def ready(self) -> Callable[[str, int], str]:
-        """Return a function from the words of a phrase and its side to the text that is encoded."""
+        """Function that converts the words of a phrase and its side, 0 or 1, to the text that is encoded."""
         from phrasetool.text_encoders.text_encoder import detokeniser
 
         languages = (self.detokenise or "").split(",")
         if len(languages) > 2:
             raise ValueError(f"expected a language, or one for each side, not {self.detokenise!r}")
-        joined = [detokeniser(language) if self.detokenise else str for language in languages]
+        detokenisers = [detokeniser(language) if self.detokenise else str for language in languages]
         prefix = self.prefix
-        return lambda text, side: prefix + joined[min(side, len(joined) - 1)](text)
+        return lambda text, side: prefix + detokenisers[min(side, len(detokenisers) - 1)](text)
 
     def store_for(self, table: str, identities: tuple[str, str]) -> str:
         """Return the folder of vectors: the requested one, or one next to the table, named after the encoder."""
@@ -95,12 +95,12 @@ SYNTAX_COLUMNS = {"cosine": (COSINE,), "likelihood": (FORWARD, BACKWARD), "all":
 
 @dataclass(frozen=True)
 class LikelihoodRequest:
-    """Requested columns of an encoder of syntax.
+    """Requested columns of a syntactic encoder.
 
     Attributes:
         kinds: columns in order.
         tagger: folder of a tagger that supports both languages.
-        languages: of the table's sources and targets.
+        languages: languages of the table's sources and targets.
     """
 
     kinds: tuple[str, ...]
@@ -113,37 +113,37 @@ def parts_folder(output: str, number: int) -> str | None:
 
     Args:
         output: the output file of the run.
-        number: of the model, from 1.
+        number: number of the model, from 1.
     """
     if scratch_place(output) is None or not importlib.util.find_spec("pyarrow"):
         return None
-    place, name = os.path.split(output)
+    folder, name = os.path.split(output)
     # A file name has at most 255 bytes, including the ending.
-    return os.path.join(place, f"{os.fsdecode(os.fsencode(name)[:_LONGEST])}.scores-{number}")
+    return os.path.join(folder, f"{os.fsdecode(os.fsencode(name)[:_LONGEST])}.scores-{number}")
 
 
 @contextlib.contextmanager
 def finishing(folders: Sequence[str | None]) -> Iterator[None]:
-    """Run work whose finished scores are stored in some folders, and remove them when it succeeds."""
+    """Run work that stores its finished scores in folders, and remove the folders when the work succeeds."""
     yield
-    if there := [folder for folder in folders if folder and Path(folder).is_dir()]:
+    if existing := [folder for folder in folders if folder and Path(folder).is_dir()]:
         from moses_compat.measures.saved_scores import remove_parts
 
-        remove_parts(there)
+        remove_parts(existing)
 
 
 class SimilaritySource(Protocol):
-    """Computes similarities of the two sides of entries."""
+    """Source of similarities of the two sides of entries."""
 
     @property
     def signature(self) -> str:
-        """Its part of the signature line."""
+        """The source's part of the signature line."""
 
     def reader(self, table: str) -> SimilarityReader:
         """Return a reader for one pass through a table from its beginning.
 
         Args:
-            table: its name in messages.
+            table: name of the table in messages.
 
         Raises:
             DataError: the source cannot be read.
@@ -151,11 +151,11 @@ class SimilaritySource(Protocol):
 
 
 class SimilarityReader:
-    """Computes the similarities of one table; by default, it only needs the block.
+    """Reader of the similarities of one table; by default, it needs only the table's blocks.
 
     Attributes:
         vocabularies: source and target vocabulary for parsing blocks; None if words are not needed.
-        fingerprints: whether blocks need fingerprints of their pairs.
+        fingerprints: whether blocks must have fingerprints of their pairs.
         by_entry: whether a similarity depends only on its entry, so that some entries can be left out.
     """
 
@@ -164,19 +164,19 @@ class SimilarityReader:
     by_entry = False
 
     def columns(self, scores: int, first_entry: int) -> Sequence[int]:
-        """Return the score columns that it needs, from 0.
+        """Return the 0-based score columns that the reader needs.
 
         Args:
-            scores: number of scores per entry; -1 if there is none.
+            scores: number of scores per entry; -1 before the first valid entry.
             first_entry: 0-based number of a block's first entry.
 
         Raises:
-            DataError: entries have no such column.
+            DataError: the entries do not have a column.
         """
         return ()
 
     def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
-        """Yield the blocks of the table; a reader that examines the first of them may hold them back.
+        """Yield the blocks of the table; a reader that examines the first blocks may hold them back.
 
         Raises:
             DataError: the source does not match the table.
@@ -213,7 +213,7 @@ class SimilarityReader:
 
         Args:
             block: the entries.
-            columns: float64, shape (N, C), of `columns`.
+            columns: float64, shape (N, C), the score columns that `columns` returned.
             taken: result of `take`.
 
         Raises:
@@ -241,7 +241,7 @@ class SimilarityReader:
 
 
 class OneProcessReader(SimilarityReader):
-    """A reader that works only in one process, because its data are not sent to others.
+    """A reader that works in one process only, because its data are not sent to other processes.
 
     Attributes:
         owner: name of the source, for a message.
@@ -308,7 +308,7 @@ class ColumnSimilarities:
 
     Args:
         source_to_target, target_to_source: 0-based positions in the score field.
-        scale: how they were written; see `insert_scores`.
+        scale: scale of the written similarities; see `insert_scores`.
     """
 
     source_to_target: int
@@ -332,7 +332,7 @@ class _ColumnReader(SimilarityReader):
     def columns(self, scores: int, first_entry: int) -> Sequence[int]:
         positions = self._source.source_to_target, self._source.target_to_source
         if 0 <= scores <= max(positions):
-            message = f"column {max(positions) + 1} was asked for, but entries have {scores} scores"
+            message = f"column {max(positions) + 1} was requested, but entries have {scores} scores"
             raise DataError(self._table, message, first_entry + 1)
         return positions
 
@@ -341,7 +341,7 @@ class _ColumnReader(SimilarityReader):
         return Scores(unscale_scores(columns, self._source.scale), ~block.malformed)
 
     def _check_range(self, block: EntryBlock, columns: DoubleArray) -> None:
-        """Refuse scores outside the range of this scale: they are of other columns, or on another scale."""
+        """Reject scores outside the range of the scale: they belong to other columns, or are on another scale."""
         lowest, highest = scale_range(self._source.scale)
         least, most = lowest - _ROUNDING, highest + _ROUNDING
         if not len(columns) or (least <= columns.min() and columns.max() <= most):

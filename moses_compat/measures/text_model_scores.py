@@ -3,8 +3,8 @@
 A syntactic encoder computes the cosine of both sides, and the probability of the tags of one side given the other: the
 geometric mean over the tags and the end.  A classifier computes the probability that both sides are parallel.
 
-Each distinct phrase of a window is encoded once.  On the table of the reference run, whose sources are sorted, that is
-9 % more than each distinct phrase of the table once, and no vector has to be stored.
+Each distinct phrase of a window is encoded once.  For the table of the reference run, whose sources are sorted, this
+encodes 9 % more phrases than encoding each distinct phrase of the table once, but no vectors have to be stored.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class ParallelScores(TextScores[PairClassifierModel]):
 
     @property
     def column(self) -> str:
-        """Name of its column."""
+        """Name of the score column."""
         return "p(parallel)"
 
     @property
     def held(self) -> str:
-        """Name of the content of its column in messages."""
+        """Name of the column's content in messages."""
         return "the probabilities"
 
     def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:
@@ -70,11 +70,11 @@ class ParallelScores(TextScores[PairClassifierModel]):
 
 
 class SyntaxScores(TextScores[SyntaxModel]):
-    """Cosines of a syntactic encoder: a similarity source of one column, cosine - 1; its exponential is written."""
+    """Cosines of a syntactic encoder: a similarity source with one column, cosine - 1; its exponential is written."""
 
     @property
     def column(self) -> str:
-        """Name of its column."""
+        """Name of the score column."""
         return "exp(cosine - 1) of syntax"
 
     def one_thread(self) -> AbstractContextManager[object]:
@@ -96,22 +96,22 @@ class SyntaxScores(TextScores[SyntaxModel]):
 
     def scored_entries(self, window: TextPiece, scores: FloatArray) -> ScoredEntries:
         """Return the scores of a window, and count pairs that are too long."""
-        silent = np.flatnonzero(np.isnan(scores)).tolist()
-        if silent:
-            sides = [self.model.too_long([side[i] for i in silent]) for side in (window.sources, window.targets)]
+        unscored = np.flatnonzero(np.isnan(scores)).tolist()
+        if unscored:
+            sides = [self.model.too_long([side[i] for i in unscored]) for side in (window.sources, window.targets)]
             self.too_long += int(np.logical_or(*sides).sum())
         return super().scored_entries(window, scores)
 
 
 class SyntaxLikelihood(SyntaxScores):
-    """Logarithms of probabilities of parts of speech; a similarity source of one column.
+    """Logarithms of probabilities of parts of speech; a similarity source with one column.
 
     Args:
         model: the encoder with its decoder.
         tagger: tags the side that is predicted.
-        language: of that side.
+        language: language of that side.
         backward: whether sources instead of targets are predicted.
-        first: whether it is the first source of its model, which runs the check for all.
+        first: whether this is the first source of its model, which runs the check for all its sources.
         check, threads, folder: see `WindowedScores`.
     """
 
@@ -124,12 +124,12 @@ class SyntaxLikelihood(SyntaxScores):
 
     @property
     def signature(self) -> str:
-        """Signature of encoder and tagger."""
+        """Signature of the encoder and the tagger."""
         return f"{self.model.signature}|{self._tagger.signature}|predicted:{self._language}"
 
     @property
     def column(self) -> str:
-        """Name of its column."""
+        """Name of the score column."""
         return "p(tags of source | target)" if self._backward else "p(tags of target | source)"
 
     def similarities(self, logs: FloatArray) -> FloatArray:
@@ -158,16 +158,16 @@ class SyntaxLikelihood(SyntaxScores):
 def syntax_sources(
     check: FitCheck, threads: int, folders: Sequence[str | None], request: LikelihoodRequest
 ) -> list[SyntaxScores]:
-    """Return the sources of an encoder of syntax, in the order of their columns.
+    """Return the similarity sources of a syntactic encoder, in the order of their columns.
 
     Args:
         check, threads: see `SyntaxScores`.
-        folders: of each source.
+        folders: folder of each source.
         request: columns to compute.
 
     Raises:
         ModelError: the encoder or the tagger cannot be loaded.
-        ValueError: a language is unknown to one of them.
+        ValueError: the encoder or the tagger does not support a language.
     """
     model, tagger = SyntaxModel.load(check.folder), TaggerModel.load(request.tagger)
     sources: list[SyntaxScores] = []

@@ -35,7 +35,7 @@ class _Piece:
     """N valid entries as word ids of a translator.
 
     Attributes:
-        sources, targets: of the translator, N phrases each.
+        sources, targets: source and target phrases of the translator, N each.
         hashes: uint32, shape (N,), fingerprints of the pairs.
     """
 
@@ -56,17 +56,17 @@ class _Piece:
 class NeuralScores(WindowedScores):
     """Scores of a translator; a similarity source with one column, a logarithm.
 
-    The vocabularies of the translator determine which side of the table it reads: that with more known words.
+    The translator may read either side of the table: the direction with more known words is used.
 
     Args:
         model: the translator.
         check: the check that it matches the table; None for no check.
         reading: one of `READINGS`; see `phrasetool.translator.decoding`.
         threads: number of windows that are processed in parallel.
-        folder: for finished scores, so that interrupted work can be resumed; None to store nothing.
+        folder: folder for finished scores, so that interrupted work can be resumed; None to store nothing.
 
     Attributes:
-        too_long: entries of the last table with more words than it reads.
+        too_long: number of entries of the last table with more words than the model reads.
 
     Raises:
         ModelError: densities of a softmax are requested.
@@ -81,7 +81,7 @@ class NeuralScores(WindowedScores):
         folder: str | None = None,
     ) -> None:
         if reading == "density" and not model.architecture.continuous:
-            raise ModelError("the model's output is a softmax, which has no densities; ask for normalised scores")
+            raise ModelError("the model's output is a softmax, which has no densities; request normalised scores")
         super().__init__(check, threads, folder)
         self.model, self.reading = model, reading
         self._backward: bool | None = None
@@ -98,14 +98,14 @@ class NeuralScores(WindowedScores):
 
     @property
     def column(self) -> str:
-        """Name of its column."""
+        """Name of the score column."""
         return "p(source | target)" if self.backward else "p(target | source)"
 
     def orient(self, table: str, sample: TableSample) -> None:
-        """Determine which side is its source, and whether it matches.
+        """Determine which side of the table the translator reads, and check that it matches.
 
         Raises:
-            DataError: it does not match, or its column already exists.
+            DataError: the translator does not match, or its column already exists.
         """
         if self._backward is not None:
             return
@@ -119,7 +119,7 @@ class NeuralScores(WindowedScores):
             self.check.refuse_again(table, f"column {column + 1} already holds the scores")
 
     def scores(self, sources: Phrases, targets: Phrases) -> DoubleArray:
-        """Return the scores of N pairs of word ids in its direction, float64, shape (N,); NaN without a score."""
+        """Return the scores of N pairs in the translator's direction, float64, shape (N,); NaN without a score."""
         from phrasetool.translator.decoding import scores_of_pairs
 
         with one_torch_thread():
@@ -139,9 +139,9 @@ class NeuralScores(WindowedScores):
         """Return the scores of a window, and count pairs that are too long."""
         from phrasetool.translator.decoding import is_too_long
 
-        says = ~np.isnan(scores)
+        has_score = ~np.isnan(scores)
         self.too_long += int(is_too_long(window.sources, window.targets).sum())
-        scored = says & has_known_word(window.sources) & has_known_word(window.targets)
+        scored = has_score & has_known_word(window.sources) & has_known_word(window.targets)
         return ScoredEntries(scores, window.targets.lengths + 1, scored)
 
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
@@ -168,7 +168,7 @@ class NeuralScores(WindowedScores):
         return fits
 
     def _column_of(self, sample: TableSample) -> int | None:
-        """Return the score column, from 0, that already holds its scores; None if there is none."""
+        """Return the score column, from 0, that already holds the translator's scores; None if absent."""
         parser = TableParser(*self.vocabularies(), sample.scores, range(max(sample.scores, 0)), fingerprints=True)
         block = parser(0, sample.text)[0]
         piece = self.piece(block).part(0, COLUMN_LINES)
@@ -180,9 +180,9 @@ class NeuralScores(WindowedScores):
 class NeuralSimilarities:
     """Similarities in both directions from translators or other models: the mean probability of a word.
 
-    It is exp(score / (words of the translator's target + 1)), in (0, 1]: the geometric mean of the probabilities, or of
-    the relative densities, of the words and the end.  With one translator, both directions are equal, as they are for
-    the probability of a classifier and the cosine of an encoder of syntax.
+    A similarity is exp(score / (words of the translator's target + 1)), in (0, 1]: the geometric mean of the
+    probabilities, or of the relative densities, of the words and the end.  With one translator, both directions are
+    equal, as they are for the probability of a classifier and the cosine of a syntactic encoder.
 
     Args:
         models: one model, or a translator for each direction.
@@ -213,15 +213,15 @@ class _BothReader(OneProcessReader):
         self._readers = [model.reader(table) for model in models]
 
     def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
-        sample, taken = TableSample.take(raws)
+        sample, blocks = TableSample.take(raws)
         if sample:
             for model in self._models:
                 model.orient(self._table, sample)
             if len(self._models) == 2 and self._models[0].backward == self._models[1].backward:
                 raise DataError(
-                    self._table, f"both models give {self._models[0].column}; one model a direction was expected"
+                    self._table, f"both models compute {self._models[0].column}; expected one model per direction"
                 )
-        raws = chain(drain(taken), raws)
+        raws = chain(drain(blocks), raws)
         for reader in self._readers:
             raws = reader.scored(raws)
         return raws

@@ -1,8 +1,8 @@
 """Scores of entries by models that score pairs in batches: windows of the table, scored ahead of its blocks.
 
-The last bits of a score depend on which pairs are scored together.  So the valid entries of the table are numbered,
-independently of its blocks, and each run of `WINDOW` of them is one batch.  Several threads score windows, ahead of the
-blocks that contain them; memory holds the windows in progress.
+The last bits of a score depend on which pairs are scored together.  Therefore, the valid entries of a table are
+numbered independently of its blocks, and every `WINDOW` consecutive entries form a batch.  Several threads score
+windows, ahead of the blocks that contain them; memory holds only the windows in progress.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ScoredEntries:
 
 
 class ScoringQueue:
-    """Queue of scores from windows to blocks.
+    """Queue that regroups scores from windows to blocks.
 
     Attributes:
         size: number of entries in the queue.
@@ -69,17 +69,17 @@ class ScoringQueue:
     def take(self, count: int) -> ScoredEntries:
         """Remove `count` entries, which must be available, from the front."""
         self.size -= count
-        taken = [ScoredEntries(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.bool_))]
+        parts = [ScoredEntries(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.bool_))]
         while count:
             part = self._parts.popleft()
-            taken.append(_slice(part, 0, count))
+            parts.append(_slice(part, 0, count))
             if len(part.logs) > count:
                 self._parts.appendleft(_slice(part, count, len(part.logs)))
-            count -= len(taken[-1].logs)
+            count -= len(parts[-1].logs)
         return ScoredEntries(
-            np.concatenate([part.logs for part in taken]),
-            np.concatenate([part.words for part in taken]),
-            np.concatenate([part.scored for part in taken]),
+            np.concatenate([part.logs for part in parts]),
+            np.concatenate([part.words for part in parts]),
+            np.concatenate([part.scored for part in parts]),
         )
 
     def take_block(self, malformed: Mask) -> ScoredEntries:
@@ -99,7 +99,7 @@ def _slice(part: ScoredEntries, first: int, last: int) -> ScoredEntries:
 
 
 WINDOW = 1 << 14
-# Number of lines that suffices to recognise a column, the largest difference, and the share that must agree.
+# Number of lines that suffices to recognise a column, the largest relative difference, and the share that must agree.
 COLUMN_LINES = 400
 _NEAR, _AGREEING = 1e-3, 0.98
 
@@ -129,10 +129,10 @@ class WindowedScores:
     Args:
         check: the check that the model matches the table; None for no check.
         threads: number of windows that are processed in parallel.
-        folder: for finished scores, so that interrupted work can be resumed; None to store nothing.
+        folder: folder for finished scores, so that interrupted work can be resumed; None to store nothing.
 
     Attributes:
-        too_long: entries of the last table with more words than the model reads.
+        too_long: number of entries of the last table with more words than the model reads.
     """
 
     def __init__(self, check: FitCheck | None, threads: int, folder: str | None) -> None:
@@ -147,12 +147,12 @@ class WindowedScores:
 
     @property
     def column(self) -> str:
-        """Name of its column."""
+        """Name of the score column."""
         raise NotImplementedError
 
     @property
     def backward(self) -> bool:
-        """Whether it scores sources given targets."""
+        """Whether the model scores sources given targets."""
         return False
 
     @property
@@ -165,7 +165,7 @@ class WindowedScores:
         return WindowReader(table, self)
 
     def one_thread(self) -> AbstractContextManager[object]:
-        """Return a context for each worker thread, which limits matrix products to this thread."""
+        """Return a context in which each worker thread computes its matrix products alone."""
         return one_torch_thread()
 
     def similarities(self, logs: FloatArray) -> FloatArray:
@@ -202,14 +202,14 @@ class WindowedScores:
 
 
 class WindowReader(SimilarityReader):
-    """Computes the scores of one table, window by window."""
+    """Reader that computes the scores of one table, window by window."""
 
     def __init__(self, table: str, source: WindowedScores) -> None:
         self._table, self._source = table, source
         self._ready: deque[ScoredEntries] = deque()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Scores have been computed when a block is sent to another process.
+        # A block is sent to another process only after it has been scored.
         return {"_table": self._table}
 
     def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
@@ -287,11 +287,11 @@ def _windows(pieces: Iterator[EntryPiece]) -> Iterator[EntryPiece]:
 
 
 def column_that_holds(logs: FloatArray, there: DoubleArray) -> int | None:
-    """Return the score column, from 0, that already holds these scores of N entries; None if there is none.
+    """Return the score column, from 0, that already holds these scores of N entries; None if absent.
 
     Args:
         logs: float32, shape (N,).
-        there: float64, shape (N, C), the columns of the entries.
+        there: float64, shape (N, C), the existing score columns of the entries.
     """
     written = scale_logarithms(logs)
     if not len(written) or np.ptp(written) <= 0:
@@ -319,7 +319,7 @@ class TextPiece:
         good = np.flatnonzero(~block.malformed)
         data = block.text.tobytes()
         starts, middles, ends = (
-            places[good].tolist() for places in (block.line_offsets[:-1], block.source_ends, block.target_ends)
+            positions[good].tolist() for positions in (block.line_offsets[:-1], block.source_ends, block.target_ends)
         )
         texts: dict[bytes, bytes] = {}
 
@@ -367,14 +367,14 @@ class TextScores(WindowedScores, Generic[TextModel]):
 
     @property
     def held(self) -> str:
-        """Name of the content of its column in messages."""
+        """Name of the column's content in messages."""
         return self.column
 
     def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:
         """Check whether the model matches the entries.
 
         Raises:
-            DataError: it does not match.
+            DataError: the model does not match.
         """
         raise NotImplementedError
 
@@ -388,8 +388,8 @@ class TextScores(WindowedScores, Generic[TextModel]):
         piece = TextPiece.of(block)
         self.judge(self.check, table, piece)
         logs = self.score(piece.part(0, COLUMN_LINES))
-        there = block.columns[~block.malformed][:COLUMN_LINES]
-        if self.check.appended and (column := column_that_holds(logs, there)) is not None:
+        columns = block.columns[~block.malformed][:COLUMN_LINES]
+        if self.check.appended and (column := column_that_holds(logs, columns)) is not None:
             self.check.refuse_again(table, f"column {column + 1} already holds {self.held}")
 
     def parse(self, raw: RawBlock) -> tuple[Mask, TextPiece]:
@@ -406,12 +406,12 @@ class TextScores(WindowedScores, Generic[TextModel]):
 class PairScores(TextScores["SavedModel"]):
     """Scores of a model of any family that scores phrase pairs, see `SavedModel.score_pairs`.
 
-    A similarity source with one column, their logarithm.
+    This is a similarity source with one column, the logarithm of the score.
     """
 
     @property
     def column(self) -> str:
-        """Name of its column."""
+        """Name of the score column."""
         return self.model.column
 
     def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:

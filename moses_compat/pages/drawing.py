@@ -254,12 +254,12 @@ def stacked_histogram(
     bars = []
     for colour, values in counts.values():
         bars.append(axes.bar(lows, values, bottom=below, color=colour, width=widths, align="edge", lw=0))
-        below = [one + int(more) for one, more in zip(below, values, strict=True)]
-    for place, (low, width) in enumerate(zip(lows, widths, strict=True)):
-        parts = ", ".join(f"{values[place]:,} {name}" for name, (_, values) in counts.items())
+        below = [height + int(more) for height, more in zip(below, values, strict=True)]
+    for index, (low, width) in enumerate(zip(lows, widths, strict=True)):
+        parts = ", ".join(f"{values[index]:,} {name}" for name, (_, values) in counts.items())
         title = f"{number_text(low)} to {number_text(low + width)}: {parts}"
         for group in bars:
-            group[place].set_gid(marks.point("", "bar", title))
+            group[index].set_gid(marks.point("", "bar", title))
     _count_axis(axes)
     axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axes.grid(False, axis="x")
@@ -284,7 +284,7 @@ def draw_histogram(name: str, label: str, edges: Sequence[float], series: Sequen
     with mpl.rc_context(STYLE):
         figure, axes = _panel()
         counts = {
-            one.name: (PALETTE[number][0], [int(value) for value in one.values]) for number, one in enumerate(series)
+            item.name: (PALETTE[number][0], [int(value) for value in item.values]) for number, item in enumerate(series)
         }
         stacked_histogram(axes, edges, counts, marks)
         axes.set_xlabel(marks.text(x_label))
@@ -308,14 +308,14 @@ def draw_bars(
     with mpl.rc_context(STYLE):
         figure, axes = _panel()
         width = 0.8 / max(len(series), 1)
-        for number, one in enumerate(series):
-            places = [place - 0.4 + width * number for place in range(len(categories))]
-            group = axes.bar(places, one.values, width=width, align="edge", color=PALETTE[number][0], lw=0)
-            for bar, category, value in zip(group, categories, one.values, strict=True):
-                bar.set_gid(marks.point("", "bar", f"{category}: {number_text(value, 0)} {one.name}"))
+        for number, item in enumerate(series):
+            lefts = [index - 0.4 + width * number for index in range(len(categories))]
+            group = axes.bar(lefts, item.values, width=width, align="edge", color=PALETTE[number][0], lw=0)
+            for bar, category, value in zip(group, categories, item.values, strict=True):
+                bar.set_gid(marks.point("", "bar", f"{category}: {number_text(value, 0)} {item.name}"))
         axes.set_xticks(range(len(categories)), [marks.text(category) for category in categories])
         axes.set_xlabel(marks.text(x_label))
-        largest = max((value for one in series for value in one.values), default=0)
+        largest = max((value for item in series for value in item.values), default=0)
         if logarithmic and largest > 0:
             axes.set_yscale("log")
             axes.set_ylim(0.7, 1.5 * largest)
@@ -343,11 +343,11 @@ def draw_outlines(name: str, label: str, edges: Sequence[float], series: Sequenc
     marks = Marks()
     with mpl.rc_context(STYLE):
         figure, axes = _panel()
-        for number, one in enumerate(series):
-            total = sum(one.values) or 1
-            shares = [100 * value / total for value in one.values]
+        for number, item in enumerate(series):
+            total = sum(item.values) or 1
+            shares = [100 * value / total for value in item.values]
             colour = PALETTE[number][0]
-            title = marks.point(number, "line", f"{one.name}: {int(sum(one.values)):,}")
+            title = marks.point(number, "line", f"{item.name}: {int(sum(item.values)):,}")
             axes.stairs(shares, edges, color=colour, ls=_DASHES[number % 3], lw=1.6, gid=title)
             axes.stairs(shares, edges, color=colour, alpha=0.12, fill=True, lw=0)
         axes.set_ylim(bottom=0)
@@ -370,16 +370,16 @@ def draw_shares(name: str, label: str, x: Sequence[float], series: Sequence[Seri
     marks = Marks()
     with mpl.rc_context(STYLE):
         figure, axes = _panel()
-        for number, one in enumerate(series):
-            colour, percents = PALETTE[number][0], [100 * value for value in one.values]
+        for number, item in enumerate(series):
+            colour, percents = PALETTE[number][0], [100 * value for value in item.values]
             axes.plot(x, percents, color=colour, ls=_DASHES[number % 3], lw=1.6)
-            for place, share in zip(x, one.values, strict=True):
-                title = f"{number_text(place)}: {percent_text(share)} {one.name}"
+            for position, share in zip(x, item.values, strict=True):
+                title = f"{number_text(position)}: {percent_text(share)} {item.name}"
                 axes.plot(
-                    [place], [100 * share], color=colour, marker=_MARKERS[number % 3], ms=5.5, ls="", mec=PAPER,
+                    [position], [100 * share], color=colour, marker=_MARKERS[number % 3], ms=5.5, ls="", mec=PAPER,
                     mew=0.6, gid=marks.point(number, "point", title), clip_on=False,
                 )  # fmt: skip
-        axes.set_xticks(list(x), [f"{place:g}" for place in x])
+        axes.set_xticks(list(x), [f"{position:g}" for position in x])
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_locator(MaxNLocator(4))
         axes.set_xlabel(marks.text(f"{x_label}; share in %"))

@@ -17,7 +17,7 @@ _SHARED = ("base.html.j2", "tables.html.j2")
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell.
+    """A cell of a table.
 
     Attributes:
         text: its text; lines are separated by line feeds.
@@ -117,6 +117,6 @@ def breakable(text: str) -> Markup:
     return Markup(str(escape(text)).replace("+", "+<wbr>"))
 
 
-def as_it_is(drawing: str) -> Markup:
-    """Mark a drawing as markup, which a template does not escape."""
+def as_markup(drawing: str) -> Markup:
+    """Mark a drawing as markup, which templates do not escape."""
     return Markup(drawing)

@@ -30,7 +30,7 @@ from moses_compat.table_report.modules import (
 from moses_compat.tables.inspect import GROUP_SIZES
 from phrasetool.phrases import Int64Array
 
-# Moses' default of the number of entries that are loaded per source.
+# Moses' default for the number of entries loaded per source.
 TABLE_LIMIT = 20
 # Shares above which the verdict is `check` and `problem`; see `verdict_above`.
 BEYOND_LIMIT = (0.05, 0.4)
@@ -205,8 +205,8 @@ def length_module(measured: MeasuredReport) -> Module:
     ]
     # Ratios of 1:2, 1:3 and so on are to the left of 1:1, ratios of 2:1, 3:1 and so on to the right.
     step = np.searchsorted(RATIOS, longer[1:, 1:] / shorter[1:, 1:])
-    place = np.where(words[1:, None] > words[None, 1:], len(RATIOS) - step, len(RATIOS) + step)
-    shares = np.bincount(place.ravel(), lengths[1:, 1:].ravel(), minlength=2 * len(RATIOS) + 1).astype(np.int64)
+    bars = np.where(words[1:, None] > words[None, 1:], len(RATIOS) - step, len(RATIOS) + step)
+    shares = np.bincount(bars.ravel(), lengths[1:, 1:].ravel(), minlength=2 * len(RATIOS) + 1).astype(np.int64)
     names = ["<1:8", "1:8", "1:5", "1:3", "1:2", "1:1", "2:1", "3:1", "5:1", "8:1", ">8:1"]
     ratios = [Series("entries", shares.tolist())]
     drawings = (
@@ -229,7 +229,7 @@ def line_module(measured: MeasuredReport) -> Module:
     """Return the module about malformed lines, duplicates, and the programs that load the table."""
     name, title = "lines", "Duplicates and malformed lines"
     summary = measured.summary
-    twice, back = (summary.oddities.get(key) for key in ("pair comes twice", "source comes back"))
+    twice, back = (summary.oddities.get(key) for key in ("duplicate pair", "source not contiguous"))
     facts = [
         Fact.count("malformed lines", summary.faults),
         Fact.count("pairs that come twice within a source", twice.lines if twice else 0),
@@ -275,8 +275,8 @@ def line_module(measured: MeasuredReport) -> Module:
         verdict, advice = PROBLEM, f"Moses refuses the table: line {reason.first:,}, {reason.reason}."
     elif twice or back:
         verdict, advice = CHECK, (
-            "Sort the table with `LC_ALL=C sort -u`: pairs come twice, or sources come back after others, which binary "
-            "tables cannot hold."
+            "Sort the table with `LC_ALL=C sort -u`: pairs occur twice, or sources are not contiguous, which binary "
+            "tables do not support."
         )  # fmt: skip
     elif refused:
         verdict, advice = (
@@ -311,13 +311,13 @@ def memory_of(measured: MeasuredReport, points: float) -> list[tuple[str, int | 
     probing = 16 * (groups * 12 // 10) + 8 * groups + entries * (16 + 4 * scores) + 4 * words
     # Arrays of `phrasetool.smt.decoder.table.TranslationTable`.
     slots = 1 << max((2 * groups - 1).bit_length(), 1) if groups else 2
-    ours = 8 * (2 * groups + 2) + 4 * source_words + 4 * slots
-    ours += entries * (8 + 4 * scores + 8 + 12 + 8 + 4) + 4 * words + round(4 * points * entries)
+    decoder = 8 * (2 * groups + 2) + 4 * source_words + 4 * slots
+    decoder += entries * (8 + 4 * scores + 8 + 12 + 8 + 4) + 4 * words + round(4 * points * entries)
     return [
-        ("text, as it is", measured.file_bytes, "size of the file"),
+        ("text, as stored", measured.file_bytes, "size of the file"),
         ("text, not compressed", measured.summary.bytes, "bytes that were read"),
         ("ProbingPT, in memory or mapped", probing, "estimate: hash table and entries, without vocabularies"),
-        ("phrasetool decode, whole table", ours, "estimate: its arrays; it loads only what the text can use"),
+        ("phrasetool decode, whole table", decoder, "estimate: its arrays; it loads only what the text can use"),
         ("PhraseDictionaryCompact, PhraseDictionaryOnDisk", None, "known once `phrasetool binarize` has written it"),
     ]  # fmt: skip
 

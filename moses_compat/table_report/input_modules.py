@@ -131,7 +131,7 @@ def ini_module(measured: MeasuredReport) -> Module:
         Fact("weights", weights, " ".join(f"{value:g}" for value in weights) if weights else "none"),
     )  # fmt: skip
     zero = [number for number, value in enumerate(weights or (), 1) if value == 0]
-    moses = next((one for one in measured.loaders if one.loader == "moses"), None)
+    moses = next((loader for loader in measured.loaders if loader.loader == "moses"), None)
     if features != scores:
         verdict, advice = PROBLEM, (
             f"The ini expects {text} scores and the table has {scores}: set `num-features={scores}` and as many "
@@ -174,7 +174,7 @@ def bitext_module(measured: MeasuredReport) -> Module:
     if fit.counted:
         wrong = max(wrong, 1 - share_of(fit.consistent, fit.counted))
     verdicts = verdict_above(unknown, UNKNOWN_IN_BITEXT), verdict_above(wrong, INCONSISTENT)
-    verdict = next(one for one in (PROBLEM, CHECK, GOOD) if one in verdicts)
+    verdict = next(candidate for candidate in (PROBLEM, CHECK, GOOD) if candidate in verdicts)
     if verdict == GOOD:
         advice = "The table was made from this bitext; nothing to do."
     elif verdicts[1] == GOOD:
@@ -443,7 +443,7 @@ def suspicious_rows(measured: MeasuredReport) -> Int64Array:
 
 
 def _suspicious_below(similarity: Similarity) -> np.float32:
-    """Return the similarity below which an entry is suspicious; -1, below which no entry is, without random pairs."""
+    """Return the similarity below which an entry is suspicious; without random pairs, -1, so that no entry is."""
     return np.float32(np.quantile(similarity.random, SUSPICIOUS_QUANTILE) if len(similarity.random) else -1)
 
 

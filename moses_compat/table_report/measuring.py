@@ -1,6 +1,6 @@
 """Measurement of a table for its report, without its lines.
 
-The table is read three times: for the inspection that `inspect` and `binarize` use, too; for numbers of every entry;
+The table is read three times: for the inspection that `inspect` and `binarize` also use; for numbers of every entry;
 and for the lines of the entries that are shown.  Memory: 14 bytes per entry, 8 more with a model, 2 with a smaller
 table and 1 with a bitext, and 14 bytes per source; in addition up to 40 bytes per entry while blocks are joined.
 """
@@ -42,7 +42,7 @@ from moses_compat.tables.inspect import LoaderVerdict, TableSummary, inspect_tab
 from moses_compat.tables.opening import check_plausible
 from moses_compat.tables.phrase_index import TableLine
 from phrasetool.errors import DataError
-from phrasetool.models.fit import ModelFit
+from phrasetool.models.fit import ModelCompatibility
 from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.phrase_encoder.scoring import has_known_word
 from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases, prefix_sums
@@ -60,7 +60,7 @@ BEST = KeepBest(10, "all", DEFAULT_COUNT)
 # Number of entries whose sources are paired with other targets, for the similarities of random pairs.
 _RANDOM = 20_000
 # Bits of `EntryNumbers.in_bitext`.
-_TOGETHER, _CONSISTENT = np.uint8(1), np.uint8(2)
+_OCCUR_TOGETHER, _CONSISTENT = np.uint8(1), np.uint8(2)
 # In `SourceNumbers.complete`: whether the joint counts of a source add up to its own count.
 UNKNOWN, EQUAL, FEWER, MORE = range(4)
 _MOST = 255
@@ -75,7 +75,7 @@ class ReportRequest:
     Attributes:
         table: the file.
         model_folder: model of the similarities; None for no similarities.
-        ini: moses.ini that is to load the table.
+        ini: moses.ini that is meant to load the table.
         bitext: source and target side of the bitext of the table.
         development: source and reference of a development set.
         small: pruned table that is compared with the table.
@@ -95,7 +95,7 @@ class ReportRequest:
     block_bytes: int = BLOCK_BYTES
 
     def scan(self, watch: Watch) -> TableScan:
-        """Return how tables are read: malformed lines are kept, because the report describes them."""
+        """Return settings for reading tables; malformed lines are kept, because the report describes them."""
         return TableScan("keep", self.threads, self.block_bytes, allow_empty=True, force=True, warn=watch.warn)
 
 
@@ -115,7 +115,7 @@ class EntryNumbers:
         kept: bool, shape (N,), whether the smaller table has the entry; empty without one.
         frequent: bool, shape (N,), whether the entry is a frequent mutual translation (see `frequent_translations`);
             empty without a smaller table.
-        in_bitext: uint8, shape (N,), bits `_TOGETHER` and `_CONSISTENT`; empty without a bitext.
+        in_bitext: uint8, shape (N,), bits `_OCCUR_TOGETHER` and `_CONSISTENT`; empty without a bitext.
     """
 
     good: Mask
@@ -163,7 +163,7 @@ class Similarity:
     """
 
     signature: str
-    fit: ModelFit | None
+    fit: ModelCompatibility | None
     random: FloatArray
 
 
@@ -252,7 +252,7 @@ _TYPES = {
 
 @dataclass
 class _BlockMeasurer:
-    """Measures a block; safe to call in threads.
+    """Measurement of a block; safe to call in threads.
 
     Attributes:
         reader: parses and scores blocks.
@@ -300,7 +300,7 @@ class _BlockMeasurer:
             sources = self.lookup.marks[0].read(raw.text, block.line_offsets[rows], block.source_ends[rows])
             targets = self.lookup.marks[1].read(raw.text, target_starts, target_ends)
             together, consistent = self.lookup(sources, targets, joint[rows])
-            in_bitext[rows] = together * _TOGETHER + consistent * _CONSISTENT
+            in_bitext[rows] = together * _OCCUR_TOGETHER + consistent * _CONSISTENT
             marks += [distinct_words(sources), distinct_words(targets)]
         if self.reference is not None:
             marks.append(distinct_words(self.reference.read(raw.text, target_starts, target_ends)))
@@ -400,7 +400,7 @@ def measure_report(request: ReportRequest, watch: Watch = SILENT) -> MeasuredRep
 
 def _joined(kind: type[_Numbers], parts: Sequence[_Numbers]) -> _Numbers:
     """Concatenate the numbers of blocks to those of the table."""
-    names = [one.name for one in fields(kind)]
+    names = [field.name for field in fields(kind)]
     return kind(**{name: _all_blocks(parts, name) for name in names})
 
 
@@ -440,14 +440,14 @@ def _read_development(request: ReportRequest) -> tuple[bytes | None, WordMarks |
     if request.development is None:
         return None, None, np.zeros(0, np.int64)
     source, reference = request.development
-    text, other = read_sentences(source), read_sentences(reference)
+    text, reference_text = read_sentences(source), read_sentences(reference)
     symbols = Symbols()
-    sentences = symbols.read_lines(other)
+    sentences = symbols.read_lines(reference_text)
     check_line_counts(source, len(Symbols().read_lines(text)), reference, len(sentences))
     return text, WordMarks(symbols), sentences.words.astype(np.int64)
 
 
-def _similarity(model: BilingualModel, fit: ModelFit | None, parts: Sequence[_Part], seed: int) -> Similarity:
+def _similarity(model: BilingualModel, fit: ModelCompatibility | None, parts: Sequence[_Part], seed: int) -> Similarity:
     """Compute the similarities of drawn sources with targets of other entries."""
     drawn = [part.drawn for part in parts if part.drawn]
     sources, targets = (Phrases.concatenate([sides[side] for sides in drawn]) for side in range(2))
@@ -461,7 +461,7 @@ def _similarity(model: BilingualModel, fit: ModelFit | None, parts: Sequence[_Pa
 def _bitext_fit(lookup: BitextLookup, entries: EntryNumbers) -> BitextFit:
     source, target, known_pairs = lookup.known_pairs()
     counted = entries.good & ~np.isnan(entries.joint)
-    together, consistent = ((entries.in_bitext & bit) > 0 for bit in (_TOGETHER, _CONSISTENT))
+    together, consistent = ((entries.in_bitext & bit) > 0 for bit in (_OCCUR_TOGETHER, _CONSISTENT))
     return BitextFit(
         lookup.sides[0].sentences.sentences, source, target, known_pairs, int(entries.good.sum()),
         int((together & entries.good).sum()), int(counted.sum()), int((consistent & counted).sum()),
@@ -473,12 +473,12 @@ def lines_at(path: str, scan: TableScan, rows: Iterable[int], watch: Watch = SIL
 
     Args:
         path: the file.
-        scan: settings of reading.
+        scan: settings for reading the table.
         rows: numbers of the lines, from 0.
-        watch: receives progress.
+        watch: progress listener.
 
     Returns:
-        Number from 0 -> the line.
+        Number of the line, from 0 -> the line.
 
     Raises:
         DataError: the table has fewer lines.

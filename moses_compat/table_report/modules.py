@@ -25,7 +25,7 @@ GOOD, CHECK, PROBLEM, NOT_MEASURED = "good", "check", "problem", "not measured"
 SHOWN_ENTRIES, SAMPLE = 30, 2000
 # Name of the table that has a search field on the page.
 SAMPLE_TABLE = "sample-entries"
-# Lengths that have a bar of their own, and bins of similarities in [-1, 1].
+# Lengths with a separate bar, and bins of similarities in [-1, 1].
 LENGTHS, SIMILARITY_BINS = 7, 40
 _LONGEST_SHOWN = 100
 _SHOWN_SCORES = 6

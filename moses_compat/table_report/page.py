@@ -9,7 +9,7 @@ from typing import Any
 
 from moses_compat.files.paths import display_name
 from moses_compat.pages.drawing import printable
-from moses_compat.pages.html import as_it_is, page_template
+from moses_compat.pages.html import as_markup, page_template
 from moses_compat.table_report.entry_modules import (
     count_module,
     group_module,
@@ -44,7 +44,7 @@ from moses_compat.table_report.modules import (
 )
 from phrasetool.watch import SILENT, Watch
 
-# Verdict -> its mark, which needs no colour.
+# Verdict -> its mark, which is readable without colour.
 MARKS = {GOOD: "✓", CHECK: "!", PROBLEM: "✗", NOT_MEASURED: "–"}
 # Verdict -> its words after a number of modules: `3 to check`.
 _COUNTED = {GOOD: "good", CHECK: "to check", PROBLEM: "with a problem", NOT_MEASURED: "not measured"}
@@ -83,7 +83,7 @@ def summary_of(modules: Sequence[Module]) -> str:
 
 
 def report_table(request: ReportRequest, watch: Watch = SILENT) -> TableReport:
-    """Measure a table and write its report.  The same files and request give the same bytes.
+    """Measure a table and create its report; the same files and request give the same bytes.
 
     Raises:
         DataError: a file cannot be read or is of another kind, or texts have different numbers of lines.
@@ -111,7 +111,7 @@ def modules_of(measured: MeasuredReport, shown: ShownLines, sample: Sequence[int
 def _html(request: ReportRequest, modules: Sequence[Module]) -> str:
     def drawings(module: Module) -> list[tuple[str, str, tuple[str, ...]]]:
         return [
-            (drawing.caption, as_it_is(drawing.draw(f"{module.name}-{number}")), drawing.legend)
+            (drawing.caption, as_markup(drawing.draw(f"{module.name}-{number}")), drawing.legend)
             for number, drawing in enumerate(module.drawings)
         ]
 

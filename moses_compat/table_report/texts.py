@@ -205,7 +205,7 @@ class BitextFit:
 
 
 class BitextLookup:
-    """Looks up the entries of a table in a bitext.
+    """Lookup of the entries of a table in a bitext.
 
     Args:
         source, target: indexes of the sides of the bitext.

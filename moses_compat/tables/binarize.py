@@ -7,7 +7,7 @@ Facts from their sources (mosesdecoder of February 2025): `misc/processPhraseTab
   garbage;
 * processPhraseTableMin aborts if the score for ranking (2 by default) does not exist, and by default requires a word
   alignment in every line and no duplicate pairs;
-* all detect gzip by the name of a file, and need it sorted.
+* all detect gzip by the file name, and need sorted files.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def find_moses_program(name: str, folder: str | None = None) -> str:
     Raises:
         PhraseToolError: the program is not installed there.
     """
-    where = "on the PATH" if folder is None else f"in {folder}"
+    location = "on the PATH" if folder is None else f"in {folder}"
     program = shutil.which(
         name, path=None if folder is None else os.pathsep.join([folder, os.path.join(folder, "bin")])
     )
     if program is None:
         built = ", built with CMPH (bjam --with-cmph)" if name in _NEED_CMPH else ""
-        message = f"the program {name} of Moses{built} is needed and is not {where}"
+        message = f"the program {name} of Moses{built} is needed and is not {location}"
         raise PhraseToolError(message, remedy="name the folder of Moses")
     return os.path.abspath(program)
 
@@ -83,7 +83,7 @@ class BinarizeOptions:
     Args:
         kind: `compact`, `probing` or `ondisk`.
         folder: folder of the programs; the PATH if None.
-        threads: for sorting and the programs that support threads.
+        threads: number of threads for sorting, and for the programs that support threads.
         table_limit: ondisk only: number of entries of a source to keep, the best by column 3; 0 for all.
         factors: numbers of factors of source and target tokens; determined from the first lines if None.
         extra: additional arguments for the program of the phrase table.
@@ -128,10 +128,10 @@ def reordering_output_path(output: str, reordering: str) -> str:
 
 
 @dataclass
-class Workplace:
+class OutputTransaction:
     """A temporary folder next to an output; files made in it are renamed to their final names when all are complete.
 
-    Use as a context manager: leaving it by an exception keeps the old files.
+    Use as a context manager: after an exception, the old files are kept.
 
     Args:
         output: the output.
@@ -145,7 +145,7 @@ class Workplace:
     _made: list[tuple[str, str]] = field(default_factory=list, init=False)
     _scratch: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, init=False)
 
-    def __enter__(self) -> Workplace:
+    def __enter__(self) -> OutputTransaction:
         parent = os.path.dirname(os.path.abspath(self.output))
         try:
             name = f".{os.path.basename(self.output)}."
@@ -159,7 +159,7 @@ class Workplace:
         return os.path.join(self.folder, name)
 
     def publish(self, made: str, final: str) -> None:
-        """Register a file or folder made here for renaming to its final name at the end."""
+        """Register a file or folder in the temporary folder to be renamed to its final name at the end."""
         self._made.append((made, os.path.abspath(final)))
 
     def __exit__(
@@ -173,13 +173,13 @@ class Workplace:
 
     def _rename(self) -> None:
         renamed: list[tuple[str, str]] = []
-        for number, (made, final) in enumerate(self._made):
+        for number, (temporary, final) in enumerate(self._made):
             old = self.path(f"replaced.{number}")
             try:
                 if os.path.lexists(final):
                     os.rename(final, old)
                 renamed.append((old, final))
-                os.rename(made, final)
+                os.rename(temporary, final)
             except OSError as error:
                 self._undo(renamed)
                 raise PhraseToolError(f"{final}: cannot write: {reason(error)}; nothing was changed") from error
@@ -197,7 +197,7 @@ class Workplace:
 
 
 def check_replaceable(kind: str, path: str) -> None:
-    """Refuse to replace anything but a table of this kind, before any work starts.
+    """Check, before any work starts, that only a table of this kind would be replaced.
 
     Raises:
         PhraseToolError: the output is a folder instead of a file or vice versa, or a folder with other content.
@@ -227,14 +227,14 @@ def binarize(
     warn: Tell = lambda message: None,
     progress: Progress = lambda position, entries: None,
 ) -> list[BinaryTable]:
-    """Make a binary phrase table, and binary reordering tables, with Moses' programs; all of them or none.
+    """Create a binary phrase table and binary reordering tables with Moses' programs; either all of them or none.
 
     Args:
         table: the phrase table in text form, a file.
-        output: the file (`.minphr` is added for compact) or folder to make.
+        output: the file (`.minphr` is added for compact) or folder to create.
         options: the settings.
         reordering: reordering tables, written next to `output` as `.minlexr`, which all of Moses' decoders read.
-        name: of the feature in the moses.ini.
+        name: name of the feature in the moses.ini.
         tell: receives the commands, and the output of a program that failed.
         warn: receives warnings about content that the binary table lacks.
         progress: called with the bytes of the file and the entries read so far.
@@ -243,7 +243,7 @@ def binarize(
         The binary phrase table, then the binary reordering tables.
 
     Raises:
-        PhraseToolError: a program is missing, failed, or made an unexpected table.
+        PhraseToolError: a program is missing, failed, or created an unexpected table.
         DataError: a table has a line that no binariser supports.
     """
     if not _NAME.fullmatch(name):
@@ -256,8 +256,8 @@ def binarize(
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
             raise DataError(path, "is a pipe; a binariser reads its table more than once, so give a file")
     tables = []
-    with Workplace(final) as place:
-        work = _Binarizer(place, options, tell, warn, progress)
+    with OutputTransaction(final) as workplace:
+        work = _Binarizer(workplace, options, tell, warn, progress)
         tables.append(work.phrase_table(program, table, final, name))
         for number, path in enumerate(reordering):
             tables.append(work.reordering_table(reordering_program, path, reordering_output_path(output, path), number))
@@ -266,9 +266,9 @@ def binarize(
 
 @dataclass(frozen=True)
 class _Binarizer:
-    """Makes tables in a temporary folder; see `binarize`."""
+    """Binarisation in a temporary folder; see `binarize`."""
 
-    place: Workplace
+    place: OutputTransaction
     options: BinarizeOptions
     tell: Tell
     warn: Tell
@@ -294,12 +294,12 @@ class _Binarizer:
             numbers = (*factors, form.scores, options.table_limit, min(_RANK, form.scores - 1))
             arguments = [*map(str, numbers), text, "made"]
         self.run([program, *arguments, *options.extra])
-        made = self.place.path("made.minphr" if options.kind == COMPACT else "made")
+        binary = self.place.path("made.minphr" if options.kind == COMPACT else "made")
         if options.kind == COMPACT:
-            _check_file(program, made)
+            _check_file(program, binary)
         else:
-            _check_folder(options.kind, program, made, form, factors)
-        self.place.publish(made, final)
+            _check_folder(options.kind, program, binary, form, factors)
+        self.place.publish(binary, final)
         line = (
             f"{_CLASSES[options.kind]} name={name} num-features={form.scores} path={os.path.abspath(final)} "
             f"{factor_options(factors)}"
@@ -307,12 +307,12 @@ class _Binarizer:
         return BinaryTable(final, form.scores, line)
 
     def check_lines(self, original: TableForm, form: TableForm, text: str) -> None:
-        """Refuse lines that the program or its decoder does not support, and report what the program leaves out.
+        """Reject lines that the program or its decoder does not support, and report what the program leaves out.
 
         Args:
             original: the form of the table, in which lines are numbered.
             form: the form of the file that is binarised, in which spaces and order have been corrected.
-            text: its file, see `ready_text`.
+            text: name of that file, see `ready_text`.
         """
         # These are handled by flags of the program, or by the copy.
         settled = {"no alignment", "bad alignment"}
@@ -370,11 +370,11 @@ class _Binarizer:
         form, text = self.ready_text(examine(path, self.progress), f"reordering.{number}")
         if form.duplicate_line:
             raise DataError(path, f"a pair occurs twice, which {_REORDERING_PROGRAM} does not support")
-        made = f"reordering.{number}.made"
-        self.run([program, "-in", text, "-out", made, "-threads", str(self.options.threads)])
-        made = self.place.path(made + ".minlexr")
-        _check_file(program, made)
-        self.place.publish(made, final)
+        binary = f"reordering.{number}.made"
+        self.run([program, "-in", text, "-out", binary, "-threads", str(self.options.threads)])
+        binary = self.place.path(binary + ".minlexr")
+        _check_file(program, binary)
+        self.place.publish(binary, final)
         factors = factor_options((form.source_factors, form.target_factors))
         line = (
             f"LexicalReordering name=LexicalReordering{number} num-features={form.scores} "
@@ -384,10 +384,10 @@ class _Binarizer:
         return BinaryTable(final, form.scores, line)
 
     def run(self, command: Sequence[str]) -> None:
-        """Run a program in the scratch folder.
+        """Run a program in the temporary folder.
 
         Raises:
-            PhraseToolError: it cannot be started or failed; the end of its output is reported.
+            PhraseToolError: the program cannot be started or failed; the end of its output is reported.
         """
         self.tell(f"running in {self.place.folder}: {shlex.join(command)}")
         with tempfile.TemporaryFile(dir=self.place.folder) as output:
@@ -404,12 +404,12 @@ class _Binarizer:
         name = os.path.basename(command[0])
         for line in lines[-_SHOWN_LINES:]:
             self.tell(f"{name}: {line}")
-        how = (
+        outcome = (
             f"with code {process.returncode}"
             if process.returncode > 0
             else f"by {signal.Signals(-process.returncode).name}"
         )
-        raise PhraseToolError(f"{name} ended {how}; nothing was written")
+        raise PhraseToolError(f"{name} ended {outcome}; nothing was written")
 
 
 def _probing_arguments(form: TableForm, text: str) -> list[str]:
@@ -423,11 +423,11 @@ def _probing_arguments(form: TableForm, text: str) -> list[str]:
 
 def _check_file(program: str, path: str) -> None:
     if not os.path.isfile(path) or not os.path.getsize(path):
-        raise PhraseToolError(f"{os.path.basename(program)} ended well but wrote no table; nothing was written")
+        raise PhraseToolError(f"{os.path.basename(program)} succeeded but wrote no table; nothing was written")
 
 
 def _check_folder(kind: str, program: str, folder: str, form: TableForm, factors: tuple[int, int]) -> None:
-    """Compare the description of a binary table with the text."""
+    """Check the description of a binary table against the text table."""
     for name in _FILES[kind]:
         _check_file(program, os.path.join(folder, name))
     if kind == PROBING:

@@ -1,4 +1,4 @@
-"""Reading a table as numbered blocks of text, and marks by which its lines are recognised in a later pass.
+"""Read a table as numbered blocks of text, with marks by which a later pass recognises unchanged lines.
 
 A block ends between two sources.  Lines with unchanged marks need not be parsed again.
 """
@@ -26,9 +26,9 @@ from phrasetool.pipeline import Runner
 from phrasetool.watch import raise_or_warn
 
 BLOCK_BYTES = 1 << 21
-# A table has no longer lines; without a limit, a binary file might be read as one line, up to its end.
+# Longest line of a table; without a limit, a binary file might be read to its end as one line.
 LONGEST_TABLE_LINE = 1 << 24
-# Largest group of entries of one source that is read as a whole; some ten million short entries.
+# Size of the largest group of entries of one source that is read as a whole; some ten million short entries.
 LARGEST_GROUP = 1 << 28
 # Called with the bytes of the file and the lines processed so far.
 Progress = Callable[[int, int], None]
@@ -62,7 +62,7 @@ def last_group_start(text: ByteArray) -> int:
 
 @exact_kernel
 def _last_keyed_line(text: ByteArray) -> int:
-    """Return the start of the last (maybe incomplete) line of `text` with a source, or 0 if there is none before it."""
+    """Return the start of the last (perhaps incomplete) line of `text` with a source; 0 if no such line precedes it."""
     line_end = len(text)
     last = -1
     while line_end > 0:
@@ -83,7 +83,7 @@ def blocks(
     """Split a table into blocks of about `size` bytes at the borders of source groups.
 
     A longer group makes its block longer, or is split at line ends if groups need not be whole.  The concatenation of
-    the blocks is the input.  The end of a block depends only on the text from its beginning on.
+    the blocks is the input.  The end of a block depends only on the text from the block's beginning on.
 
     Raises:
         DataError: the file is damaged, or is certainly not a table in text form (see `files.kinds`), or has a line of
@@ -103,24 +103,24 @@ def _pieces(
     while True:
         if len(text) < target_size:
             text += source.read(target_size - len(text))
-        seen = min(target_size, len(text))
-        cut = last_group_start(np.frombuffer(text, np.uint8, seen)) if seen >= size else 0
+        examined = min(target_size, len(text))
+        cut = last_group_start(np.frombuffer(text, np.uint8, examined)) if examined >= size else 0
         inside = 0
-        if seen >= size and not cut and not whole_groups:
+        if examined >= size and not cut and not whole_groups:
             # All lines so far belong to one group, so a split here continues it if its source is known.
-            inside = _last_keyed_line(np.frombuffer(text, np.uint8, seen))
+            inside = _last_keyed_line(np.frombuffer(text, np.uint8, examined))
         cut = cut or inside
-        if not cut and seen > largest:
+        if not cut and examined > largest:
             # A long run of lines without a source at the beginning need not belong to a group.
-            keyed = text.find(BARS, 0, seen)
-            cut = text.rfind(b"\n", 0, keyed if keyed >= 0 else seen) + 1
+            keyed = text.find(BARS, 0, examined)
+            cut = text.rfind(b"\n", 0, keyed if keyed >= 0 else examined) + 1
         if cut:
             piece = np.frombuffer(text, np.uint8, cut)
             offsets = line_offsets_of(piece)
             yield piece, offsets, continued
             lines += len(offsets) - 1
             text, target_size, continued = text[cut:], size, inside > 0
-        elif seen < target_size:
+        elif examined < target_size:
             break
         else:
             # A complete line that is too long is reported when its block is examined.
@@ -145,7 +145,7 @@ class RawBlock:
 
     Attributes:
         first_entry: 0-based number of its first line.
-        line_offsets: int64, shape (N + 1,), where each of its lines begins, and the end.
+        line_offsets: int64, shape (N + 1,), the start of each line, and the end of the last.
         text: the bytes, uint8.
         scores: number of scores per entry, from the first valid line of the table; -1 before that line.
         position: (compressed) bytes of the file read so far.
@@ -195,7 +195,7 @@ def _first_score_count(text: ByteArray) -> int:
 
 @dataclass(frozen=True)
 class TableScan:
-    """How a table is read.
+    """Settings for reading a table.
 
     Attributes:
         on_error: handling of malformed lines: `fail` (stop with an error), `skip` (leave the line out) or `keep` (pass
@@ -228,9 +228,9 @@ class TableScan:
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process only needs the settings for reading lines.
-        alone = TableScan()
+        defaults = TableScan()
         kept_here = ("progress", "warn", "finished", "runner")
-        return {**self.__dict__, **{name: getattr(alone, name) for name in kept_here}}
+        return {**self.__dict__, **{name: getattr(defaults, name) for name in kept_here}}
 
     whole_groups: bool = True
 
@@ -252,11 +252,11 @@ class TableScan:
         raise_or_warn(error, self.force, self.warn)
 
     def refuse_empty(self, name: str, entries: int, written: int, content: str) -> None:
-        """Refuse to write an empty file, which might go unnoticed, unless forced.
+        """Reject an empty output, which might go unnoticed, unless forced.
 
         Args:
-            name: of the table.
-            entries: number of entries of the table; if it is 0, an empty table has been accepted before.
+            name: name of the table in messages.
+            entries: number of entries of the table; if it is 0, an empty table has already been accepted.
             written: number of items in the file.
             content: description of the items, with the options that select them.
         """
@@ -269,7 +269,7 @@ class TableScan:
         Args:
             name: name of the table in messages.
             malformed: bool, shape (N,).
-            faults: of these lines.
+            faults: faults of these lines.
 
         Raises:
             DataError: a line is malformed and `on_error` is `fail`.
@@ -294,23 +294,23 @@ def _eight(text: ByteArray, place: int) -> np.uint64:
 def _hash_lines(text: ByteArray, line_offsets: Int64Array, seed: int, hashes: npt.NDArray[np.uint32]) -> None:
     """Hash the bytes of each line, its length and the seed; never 0.
 
-    Two hashes process eight bytes alternately, because each waits for its multiplications.  The last eight bytes may
-    overlap the previous ones; the length determines how far.
+    Two hashes take turns at eight bytes each, because each has to wait for its multiplications.  The last eight bytes
+    may overlap the previous ones; the length determines how far.
     """
     for line in range(len(hashes)):
         i, end = line_offsets[line], line_offsets[line + 1]
-        one, other = mix(GOLDEN, end - i), mix(GOLDEN, seed)
+        first_hash, second_hash = mix(GOLDEN, end - i), mix(GOLDEN, seed)
         if end - i >= 8:
             while i + 16 <= end:
-                one, other = mix(one, _eight(text, i)), mix(other, _eight(text, i + 8))
+                first_hash, second_hash = mix(first_hash, _eight(text, i)), mix(second_hash, _eight(text, i + 8))
                 i += 16
             if i + 8 <= end:
-                one = mix(one, _eight(text, i))
-            other = mix(other, _eight(text, end - 8))
+                first_hash = mix(first_hash, _eight(text, i))
+            second_hash = mix(second_hash, _eight(text, end - 8))
         else:
             for k in range(i, end):
-                one = mix(one, text[k])
-        hashes[line] = max(np.uint32(mix(one, other) >> _32), np.uint32(1))
+                first_hash = mix(first_hash, text[k])
+        hashes[line] = max(np.uint32(mix(first_hash, second_hash) >> _32), np.uint32(1))
 
 
 class LineMarks(NamedTuple):
@@ -378,7 +378,7 @@ def count_entries(path: str) -> int:
 
     Raises:
         DataError: the file is damaged.
-        PhraseToolError: it cannot be read.
+        PhraseToolError: the file cannot be read.
     """
     with Input(path) as source:
         return sum(raw.lines for raw in raw_blocks(source, whole_groups=False))

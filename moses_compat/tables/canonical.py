@@ -47,7 +47,7 @@ _REORDERING_PROPERTY = b"{{LexRO "
 
 @exact_kernel
 def _is_canonical(text: ByteArray, start: int, end: int, target_end: int) -> bool:
-    """Whether a line has the form that Moses writes, as far as this matters to its binarisers."""
+    """Return whether a line has the form that Moses writes, as far as this matters to its binarisers."""
     if text[start] == SPACE:
         return False
     bars = 0
@@ -63,7 +63,7 @@ def _is_canonical(text: ByteArray, start: int, end: int, target_end: int) -> boo
             i += 3
             continue
         if c == SPACE and i + 1 < end and text[i + 1] == SPACE:
-            # The target is empty; before any other bar there must be one space.
+            # Two spaces are allowed only in an empty target.
             after_bar = i > start and text[i - 1] == PIPE
             if not (after_bar and i + 2 == target_end):
                 return False
@@ -112,17 +112,17 @@ class TableForm:
     Attributes:
         path: the file.
         gzip: whether it is compressed with gzip.
-        packed_otherwise: name of another compression format, such as `xz`; else empty.
+        packed_otherwise: name of another compression format, such as `xz`; empty if there is none.
         entries, sources: numbers of lines, and of runs of lines with one source.
         scores: number of scores per entry; -1 if there is none.
         odd_line: first line (from 1) that is not in canonical form, or follows a byte order mark; 0 if all are.
         unsorted_line: first line that sorts bytewise before its predecessor; 0 if sorted.
         duplicate_line: first line with the pair of its predecessor; 0 if there is none.
         unaligned_line: first line without a word alignment; 0 if all have one.
-        source_factors, target_factors: numbers of factors of a token, by the first lines.
-        rules: whether it is a rule table (hierarchical, syntax), by its first lines.
+        source_factors, target_factors: numbers of factors of a token, from the first lines.
+        rules: whether the table is a rule table (hierarchical, syntax), from the first lines.
         reordering_scores: number of scores in the `{{LexRO ..}}` property of the first line; 0 without one.
-        other_reordering_line: first line with another number of them; 0 if all agree.
+        other_reordering_line: first line with another number of reordering scores; 0 if all agree.
         oddities: further unusual properties of lines, see `tables.inspect`.
     """
 
@@ -153,8 +153,8 @@ def examine(path: str, progress: Progress = lambda position, entries: None) -> T
     """Read a phrase table or reordering table once.
 
     Raises:
-        DataError: it cannot be read, has no entry, or a line that no binariser supports: malformed, without a source,
-            or with a negative score, whose logarithm does not exist.
+        DataError: the file cannot be read, has no entry, or has a line that no binariser supports: malformed, without a
+            source, or with a negative score, whose logarithm does not exist.
     """
     form = TableForm(path)
     first_lines = np.full(5, -1, np.int64)
@@ -166,7 +166,7 @@ def examine(path: str, progress: Progress = lambda position, entries: None) -> T
             if not form.entries:
                 form.scores = raw.scores
                 _look_at_head(form, raw.text)
-            # The line before the block is included, so that the border is checked, too.
+            # The line before the block is included, so that the border is also checked.
             text = np.concatenate([previous, raw.text])
             ahead = np.zeros(min(len(previous), 1), np.int64)
             offsets = np.concatenate([ahead, raw.line_offsets + len(previous)])
@@ -213,7 +213,7 @@ def _scan(form: TableForm, text: ByteArray, line_offsets: Int64Array, shift: int
 
 
 def _look_at_head(form: TableForm, text: ByteArray) -> None:
-    """Determine factors, labels and properties by the first lines."""
+    """Determine factors, labels and properties from the first lines."""
     head = text[: 1 << 16].tobytes()
     lines = head.split(b"\n")[: -1 if b"\n" in head else None]
     rows = [line.split(b"|||") for line in lines if line.count(b"|||") >= 2]
@@ -251,7 +251,7 @@ def _factors(fields: Iterable[bytes]) -> int:
 def canonical_line(line: bytes) -> bytes:
     """Return a line of a table with one space between tokens and around bars, and at most seven fields.
 
-    Moses reads the same entry from it.  `line` has no line feed.
+    Moses reads the same entry from the result.  `line` has no line feed.
     """
     fields = [
         b" ".join(token for token in field.split(b" ") if token)
@@ -268,7 +268,7 @@ def write_copy(form: TableForm, path: str, threads: int = 1) -> None:
     Args:
         form: result of `examine`.
         path: the copy; temporary files go into its folder.
-        threads: for sorting.
+        threads: number of threads for sorting.
 
     Raises:
         PhraseToolError: the disk is full, or sorting failed.
@@ -298,7 +298,7 @@ def sort_lines(pieces: Iterable[bytes], folder: str, threads: int = 1) -> Iterat
     Args:
         pieces: whole lines, each with its line feed.
         folder: folder for temporary files.
-        threads: for the system's `sort`, if it is installed.
+        threads: number of threads of the system's `sort`, if it is installed.
 
     Yields:
         Pieces of the sorted text.
@@ -324,9 +324,9 @@ def _system_sort() -> str | None:
 
 def _sort_by(program: str, pieces: Iterable[bytes], folder: str, threads: int) -> Iterator[bytes]:
     command = [program, f"--parallel={threads}", "-S", _SYSTEM_SORT_MEMORY, "-T", folder]
-    with tempfile.TemporaryFile(dir=folder) as said:
+    with tempfile.TemporaryFile(dir=folder) as errors:
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env={**os.environ, "LC_ALL": "C"}
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env={**os.environ, "LC_ALL": "C"}
         )
         assert process.stdin is not None
         assert process.stdout is not None
@@ -341,8 +341,8 @@ def _sort_by(program: str, pieces: Iterable[bytes], folder: str, threads: int) -
             else:
                 yield from iter(lambda: process.stdout.read(_PIECE), b"")  # type: ignore[union-attr]
             if process.wait() != 0:
-                said.seek(0)
-                message = said.read().decode(errors="replace").strip() or f"code {process.returncode}"
+                errors.seek(0)
+                message = errors.read().decode(errors="replace").strip() or f"code {process.returncode}"
                 raise PhraseToolError(f"cannot sort: {message}")
         finally:
             process.kill()
@@ -379,7 +379,7 @@ def _sort_here(pieces: Iterable[bytes], folder: str) -> Iterator[bytes]:
 
 
 def _run(lines: list[bytes], folder: str) -> BinaryIO:
-    """Write these lines to a temporary file, sorted."""
+    """Sort lines, and write them to a temporary file."""
     lines.sort()
     try:
         file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
@@ -391,5 +391,5 @@ def _run(lines: list[bytes], folder: str) -> BinaryIO:
 
 
 def _lines_of(file: BinaryIO) -> Iterator[bytes]:
-    # Without the line feed, because some bytes sort before it.
+    # Line feeds are removed, because some bytes sort before them.
     return (line[:-1] for line in file)

@@ -55,7 +55,7 @@ FLAG_NAMES = {
     odd.TAB: "tab",
     odd.DOUBLE_SPACE: "double space",
     odd.GAP: "gap between tokens",
-    odd.TIGHT: "no space beside |||",
+    odd.TIGHT: "no space next to |||",
     odd.POINTS_WITHOUT_TARGET: "alignment of an empty target",
     odd.BEYOND_TOKENS: "alignment beyond the tokens",
     odd.BEYOND_TARGET: "alignment beyond the target",
@@ -68,8 +68,8 @@ FLAG_NAMES = {
 }
 _FAULTS = {
     FEW_FIELDS: "fewer than 3 fields",
-    NOT_A_NUMBER: "score is no number",
-    WRONG_COUNT: "another number of scores",
+    NOT_A_NUMBER: "score is not a number",
+    WRONG_COUNT: "a different number of scores",
     IS_NAN: "score is NaN",
 }
 
@@ -79,7 +79,7 @@ class ColumnSummary:
     """One score column.
 
     Attributes:
-        smallest, largest, total: over all entries.
+        smallest, largest, total: smallest, largest and sum of the scores of all entries.
         zeros, negatives: numbers of entries with such a score; Moses reads 0 as -100 and cannot use a negative score.
         histogram: int64, shape (20,), numbers of entries by score in [0, 1]; other scores are in the end bins.
     """
@@ -117,7 +117,7 @@ class ColumnSummary:
 
 @dataclass
 class Oddity:
-    """Lines that have something in common.
+    """Lines with the same unusual property.
 
     Attributes:
         lines: number of lines.
@@ -133,10 +133,10 @@ class TableSummary:
     """Summary of a table.
 
     Attributes:
-        kind: `phrase table`, `rule table`, or another possible kind of the file.
+        kind: `phrase table`, `rule table`, or another kind that the file appears to be.
         entries: number of lines.
         sources: number of source groups.
-        bytes: of the text.
+        bytes: size of the text.
         fields: numbers of lines by number of fields.
         scores: number of scores per entry, -1 if there is no valid line.
         columns: a summary per score.
@@ -144,9 +144,9 @@ class TableSummary:
         factors: most frequent numbers of factors of a source and of a target token.
         counts: numbers of entries for each of `COUNT_KINDS`.
         oddities: name -> lines; the names are those of this module.
-        rules: lines with a left-hand side on both sides.
+        rules: number of lines with a left-hand side on both sides.
         faults: number of malformed lines.
-        first_faults: the first few of them.
+        first_faults: the first few malformed lines.
         prefixes_known: whether the prefixes of sources were examined.
     """
 
@@ -196,7 +196,7 @@ class TableSummary:
             "entries_per_source": dict(zip(GROUP_SIZES, self.group_sizes.tolist(), strict=True)),
             "counts": {kind: self.counts[kind] for kind in odd.COUNT_KINDS},
             "factors": {"source": self.factors[0], "target": self.factors[1]},
-            "oddities": {name: found.__dict__ for name, found in sorted(self.oddities.items())},
+            "oddities": {name: oddity.__dict__ for name, oddity in sorted(self.oddities.items())},
             "faults": self.faults,
         }
 
@@ -211,7 +211,7 @@ class _BlockSummary:
 
     raw: RawBlock
     summary: TableSummary
-    look: odd.LineLook
+    look: odd.LineProperties
     source_hashes: Int64Array
     group_sizes: Int64Array
 
@@ -231,8 +231,8 @@ def inspect_table(
     total = TableSummary()
     groups = SourceGroups()
     tokens, first_lines = np.zeros((2, odd.MOST_FACTORS + 1), np.int64), np.zeros((2, odd.MOST_FACTORS + 1), np.int64)
-    for found in run(_items(source, block_bytes), _look_at_block, threads):
-        part = found.summary
+    for block in run(_items(source, block_bytes), _look_at_block, threads):
+        part = block.summary
         if part.columns and not total.columns:
             total.scores, total.columns = part.scores, [ColumnSummary() for _ in part.columns]
         for column, more in zip(total.columns, part.columns, strict=True):
@@ -242,18 +242,18 @@ def inspect_table(
         total.counts.update(part.counts)
         for name, oddity in part.oddities.items():
             total.note(name, oddity.lines, oddity.first)
-        groups.add(found.source_hashes, found.group_sizes)
-        seen = (tokens == 0) & (found.look.tokens_by_factors > 0)
-        first_lines[seen] = total.entries + found.look.first_lines[seen] + 1
-        tokens += found.look.tokens_by_factors
+        groups.add(block.source_hashes, block.group_sizes)
+        new = (tokens == 0) & (block.look.tokens_by_factors > 0)
+        first_lines[new] = total.entries + block.look.first_lines[new] + 1
+        tokens += block.look.tokens_by_factors
         total.entries += part.entries
         total.sources += part.sources
         total.bytes += part.bytes
         total.rules += part.rules
         total.faults += part.faults
         total.first_faults += part.first_faults[: _SHOWN_FAULTS - len(total.first_faults)]
-        progress(found.raw.position, total.entries)
-    total.note("source comes back", *groups.returning())
+        progress(block.raw.position, total.entries)
+    total.note("source not contiguous", *groups.returning())
     if source.has_mark:
         total.note("byte order mark", 1, 1)
     _note_factors(total, tokens, first_lines)
@@ -285,10 +285,10 @@ def _items(source: Input, block_bytes: int) -> Iterator[_Item]:
 
 
 def _look_at_block(item: _Item) -> _BlockSummary:
-    """Summarise one block; a pure function of it and of the line before."""
+    """Summarise a block; the result depends only on the block and on the line before it."""
     raw, before = item
     scan = scan_lines(raw.text, raw.scores, range(max(raw.scores, 0)), raw.line_offsets)
-    look = odd.look_at_lines(raw.text, scan.line_offsets)
+    look = odd.line_properties(raw.text, scan.line_offsets)
     faults = TableParser(scores=raw.scores).faults(scan, raw.first_entry)
     sizes = np.diff(scan.group_offsets)
     part = TableSummary(
@@ -305,13 +305,13 @@ def _look_at_block(item: _Item) -> _BlockSummary:
     for flag, name in FLAG_NAMES.items():
         _note_lines(part, name, (look.flags & flag) > 0, first)
     for fault, name in _FAULTS.items():
-        # Blank lines have their own name.
+        # Blank lines have a separate name.
         _note_lines(part, name, (scan.faults == fault) & ((look.flags & odd.BLANK) == 0), first)
     # A program that accepts any word as a number still counts the words.
     wrong = np.flatnonzero(scan.faults == NOT_A_NUMBER)
     if len(wrong):
-        other = wrong[odd.count_scores_of(raw.text, scan.line_offsets, wrong) != raw.scores]
-        part.note(_FAULTS[WRONG_COUNT], len(other), first + int(other[0]) if len(other) else 0)
+        miscounted = wrong[odd.count_scores_of(raw.text, scan.line_offsets, wrong) != raw.scores]
+        part.note(_FAULTS[WRONG_COUNT], len(miscounted), first + int(miscounted[0]) if len(miscounted) else 0)
     _note_scores(part, scan, good, first)
     not_utf8 = odd.lines_not_utf8(raw.text, scan.line_offsets)
     part.note("not UTF-8", len(not_utf8), first + int(not_utf8[0]) if len(not_utf8) else 0)
@@ -328,7 +328,7 @@ def odd_lines(text: ByteArray, line_offsets: Int64Array) -> dict[str, Oddity]:
         line_offsets: int64, shape (N + 1,).
     """
     part = TableSummary()
-    flags = odd.look_at_lines(text, line_offsets).flags
+    flags = odd.line_properties(text, line_offsets).flags
     every = int(np.bitwise_or.reduce(flags)) if len(flags) else 0
     for flag, name in FLAG_NAMES.items():
         if every & flag:
@@ -359,7 +359,7 @@ def _note_order(part: TableSummary, raw: RawBlock, before: ByteArray, line_offse
         count, line = odd.lines_out_of_order(text, line_offsets, trimmed)
         part.note(name, count, first + line + 1)
         if len(before):
-            # The border to the previous block.
+            # The border with the previous block.
             both = np.concatenate([before, text[: line_offsets[1]]])
             count, _ = odd.lines_out_of_order(both, np.array([0, len(before), len(both)]), trimmed)
             part.note(name, count, first + 1)
@@ -375,7 +375,7 @@ def _note_duplicates(part: TableSummary, hashes: Int64Array, sizes: Int64Array, 
     # The order is stable, so the second of two equal pairs is the later line.
     again = order[1:][(ordered[1:] == ordered[:-1]) & (group[1:] == group[:-1]) & (ordered[1:] != 0)]
     if len(again):
-        part.note("pair comes twice", len(again), first + int(again.min()))
+        part.note("duplicate pair", len(again), first + int(again.min()))
 
 
 def _note_factors(total: TableSummary, tokens: Int64Array, first_lines: Int64Array) -> None:
@@ -412,7 +412,7 @@ def _kind(total: TableSummary, head: bytes) -> str:
         if guessed is not None and (not good or guessed.name != "phrase pairs"):
             return guessed.name
         if not good:
-            return "no phrase table"
+            return "not a phrase table"
     if 2 * total.rules > good:
         return "rule table (SCFG)"
     if total.fields[3] == total.entries and total.scores == 1 and total.columns[0].largest > np.e:
@@ -424,7 +424,7 @@ def _kind(total: TableSummary, head: bytes) -> str:
 
 
 def _looks_like_orientations(total: TableSummary) -> bool:
-    """Whether the scores may be probabilities of three or four orientations, once or for both directions."""
+    """Return whether the scores may be probabilities of three or four orientations, once or for both directions."""
     for width in (3, 4):
         if total.scores in (width, 2 * width):
             means = [column.total / (total.entries - total.faults) for column in total.columns]
@@ -442,7 +442,7 @@ class Objection:
         reason: the problem and its consequence.
         lines: number of affected lines.
         first: number of the first affected line, from 1.
-        stops: whether the program cannot use the table; else it reads it, but not as written.
+        stops: whether the program cannot use the table; otherwise it reads the table, but not as written.
     """
 
     reason: str
@@ -473,7 +473,7 @@ class LoaderVerdict:
         return "no" if self.objections[0].stops else "yes, but"
 
 
-_NEGATIVE = {"negative score": "a score is negative: its logarithm is no number, and poisons every hypothesis"}
+_NEGATIVE = {"negative score": "a score is negative: its logarithm is not a number, and poisons every hypothesis"}
 _ZERO = {"zero score": "a score is 0, which is read as exp(-100)"}
 _INFINITE = {"infinite score": "a score is infinite"}
 _SHORT = {
@@ -481,7 +481,7 @@ _SHORT = {
     "fewer than 3 fields": "fewer than 3 fields",
 }
 _BAD_ALIGNMENT = {"bad alignment": "the alignment field holds more than source-target points"}
-_NO_POINTS = {"bad alignment": "an alignment that is no list of points is not read as one"}
+_NO_POINTS = {"bad alignment": "an alignment that is not a list of points is not read as one"}
 _CUT = {
     f"{kind} in a {side}": f"| in a {side} token that the others lack: the token is cut there"
     for side in ("source", "target")
@@ -497,7 +497,7 @@ _DROPS = {
     "sparse scores": "sparse scores are left out",
     "properties": "properties are left out",
 }
-_JUNK = {"score is no number": "a score that is no number is read as far as it is one, or as 0"}
+_JUNK = {"score is not a number": "a score that is not a number is read as far as it is one, or as 0"}
 _BEYOND_FLOAT = {**_JUNK, "infinite score": "a score beyond a float's range is read as 0, or as the largest float"}
 _LABEL = {"label at the end": "a last token in brackets is taken for a label and removed"}
 _PROPERTY = {
@@ -509,8 +509,8 @@ _BEYOND_TARGET = {
     " it the decoder crashes",
 }
 _MARK = {"byte order mark": "a byte order mark is taken for a part of the first word, which is then not found"}
-_SCORE_COUNT = "another number of scores"
-_RETURNS = {"source comes back": "a source comes back after others: sort the table"}
+_SCORE_COUNT = "a different number of scores"
+_RETURNS = {"source not contiguous": "a source occurs again after other sources: sort the table"}
 _BARS = {"token of bars": "a token of bars alone has no factor"}
 
 # Loader -> oddities that stop it, and oddities that it accepts but does not read as written.
@@ -521,9 +521,9 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             "first line of one token": "the first line is a single word, taken for a format's number",
             "first line of the Hiero format": "the first line begins with `[X] |||`, taken for the Hiero format",
             **_SHORT,
-            "score is no number": "a score is not a number",
+            "score is not a number": "a score is not a number",
             "score is NaN": "a score is NaN",
-            _SCORE_COUNT: "another number of scores than on the lines before",
+            _SCORE_COUNT: "a different number of scores than on the lines before",
             **_BAD_ALIGNMENT,
             "alignment of an empty target": "an alignment point of an empty target, at which the decoder crashes",
             "bracket inside": "a token in brackets inside a phrase is not of the form [A][B]",
@@ -545,14 +545,14 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {
             **_SHORT, **_BAD_ALIGNMENT, **_NEGATIVE, **_BARS,
             "score is NaN": "a score is NaN",
-            _SCORE_COUNT: "another number of scores, which is not checked: weights go to other columns",
+            _SCORE_COUNT: "a different number of scores, which is not checked: weights go to other columns",
         },
         {**_MARK, **_ZERO, **_INFINITE, **_STRAY, **_FACTORS, **_DROPS, **_JUNK, **_BEYOND_TARGET},
     ),
     "processPhraseTableMin": (
         {
             **_SHORT, **_NEGATIVE, **_RETURNS,
-            _SCORE_COUNT: "another number of scores",
+            _SCORE_COUNT: "a different number of scores",
             "out of order without blanks": "not sorted: sort with LC_ALL=C",
             "alignment beyond the tokens": "an alignment point lies beyond the phrase, whose entry is lost",
             "gap inside a phrase": "two spaces or a tab between tokens, which hide the entry",
@@ -560,8 +560,8 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         },
         {
             "no alignment": "no alignment: needs -encoding None",
-            "bad alignment": "an alignment that is no list of points: needs -encoding None",
-            "pair comes twice": "a pair comes twice, which its hash cannot hold: needs -encoding None",
+            "bad alignment": "an alignment that is not a list of points: needs -encoding None",
+            "duplicate pair": "a pair occurs twice, which its hash cannot hold: needs -encoding None",
             **_MARK, **_ZERO, **_BEYOND_FLOAT, **_STRAY, **_DROPS, **_BARS,
             "score is NaN": "a score that is NaN is read as 0",
             "empty source": "lines with an empty source are of no use",
@@ -571,10 +571,10 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {
             **_SHORT, **_NEGATIVE, **_RETURNS, **_PROPERTY, **_BARS,
             "first words come back": "the first words of a source come back after others: sort the table",
-            "no space beside |||": "no space on a side of |||",
+            "no space next to |||": "no space on a side of |||",
             "tab": "a tab, which does not separate here",
             "zero byte": "a zero byte, which ends the line",
-            _SCORE_COUNT: "another number of scores, which is not checked: memory is overwritten",
+            _SCORE_COUNT: "a different number of scores, which is not checked: memory is overwritten",
             "empty target": "an empty target, which the decoder refuses",
             "alignment beyond the target": "an alignment point beyond the target, at which the decoder crashes",
             "empty brackets": "a token of empty brackets, which its vocabulary cannot hold",
@@ -591,7 +591,7 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "CreateProbingPT": (
         {
             **_SHORT, **_NEGATIVE, **_RETURNS, **_BARS,
-            _SCORE_COUNT: "another number of scores, which is not checked: all that follows is garbage",
+            _SCORE_COUNT: "a different number of scores, which is not checked: all that follows is garbage",
             "gap between tokens": "two spaces or a tab between tokens make an empty token",
             "empty source": "an empty source, with which the decoder cannot load the table",
             "empty target": "an empty target, with which the decoder cannot load the table",
@@ -610,10 +610,10 @@ def objections_of(loader: str, oddities: Mapping[str, Oddity]) -> list[Objection
         loader: the program.
         oddities: name -> lines, as `TableSummary` has them.
     """
-    stops, minds = _RULES[loader]
+    stops, misread = _RULES[loader]
     objections = [
         Objection(reason, oddities[name].lines, oddities[name].first, names is stops)
-        for names in (stops, minds)
+        for names in (stops, misread)
         for name, reason in names.items()
         if name in oddities
     ]
@@ -621,7 +621,7 @@ def objections_of(loader: str, oddities: Mapping[str, Oddity]) -> list[Objection
 
 
 def verdicts(summary: TableSummary) -> list[LoaderVerdict]:
-    """Return verdicts of Moses' programs on a table read by `inspect_table`; empty for a file that is not a table."""
+    """Return verdicts of Moses' programs on a table read by `inspect_table`; none for a file that is not a table."""
     if summary.entries - summary.faults <= 0 or "table" not in summary.kind:
         return []
     rules = summary.kind.startswith("rule table")

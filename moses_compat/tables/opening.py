@@ -1,4 +1,4 @@
-"""Open a table: refuse files of another kind by their first lines, and sort the lines if requested."""
+"""Open a table: reject files of another kind by their first lines, and sort the lines if requested."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from phrasetool.watch import Watch
 PHRASE_TABLE = "a phrase table"
 REORDERING_TABLE = "a reordering table"
 _POINTS = re.compile(rb"(\d+-\d+ ?)+")
-# Probabilities have six digits; those of an orientation add up to 1.  In the reordering table of Multi30k (1,117,535
-# lines) no sum is further from it than 3e-6.
+# Tolerance of sums: probabilities have six digits, and those of all orientations add up to 1.  In the reordering table
+# of Multi30k (1,117,535 lines), no sum deviates by more than 3e-6.
 _SUM = 1e-4
 _PENALTY = (b"2.718", b"2.71828", b"2.718281828")
-# Smallest number of different lines of scores for a decision; in a table of a few lines it may be by chance.
+# Smallest number of different score fields for a decision; in a table of a few lines, sums may be 1 by chance.
 _FEWEST_DIFFERENT = 3
 
 
 def check_plausible(source: Input, scan: TableScan, expected: str = PHRASE_TABLE) -> None:
-    """Refuse a file of another kind by its first lines, which are not consumed.
+    """Reject a file of another kind by its first lines, which are not consumed.
 
     Args:
-        source: at its beginning.
-        scan: with `allow_empty` a table may have no line; with `force` a table that looks like one of the other kind is
-            a warning.
-        expected: one of the constants above.
+        source: the file, at its beginning.
+        scan: with `allow_empty`, the table may have no lines; with `force`, a table that looks like one of the other
+            kind only causes a warning.
+        expected: `PHRASE_TABLE` or `REORDERING_TABLE`.
 
     Raises:
-        DataError: there is no line, or only blank ones; the file is of another kind; or a table looks like one of the
-            other kind.
+        DataError: the file has no line, or only blank ones; is of another kind; or looks like a table of the other
+            kind.
     """
     head = source.peek(HEAD_BYTES)
     if not head.strip(b" \t\r\n"):
@@ -67,8 +67,8 @@ def scores_of_table(path: str, scan: TableScan | None = None, expected: str = PH
     """Return the number of scores per entry of a table.
 
     Args:
-        path: of the table.
-        scan: whether a table that looks like one of the other kind is refused (the default) or only a warning.
+        path: path of the table.
+        scan: with `force`, a table that looks like one of the other kind only causes a warning.
         expected: `PHRASE_TABLE` or `REORDERING_TABLE`.
 
     Raises:
@@ -108,7 +108,7 @@ def looks_like(head: bytes) -> str | None:
 
 
 def _orientations(scores: list[list[bytes]]) -> bool:
-    """Whether all scores are probabilities of orientations."""
+    """Return whether all scores are probabilities of orientations."""
     try:
         values = np.array([[float(score) for score in row] for row in scores])
     except ValueError:
@@ -120,7 +120,7 @@ def _orientations(scores: list[list[bytes]]) -> bool:
 
 
 def sorted_name(path: str) -> str:
-    """Return the name of the sorted copy in messages; its lines have other numbers."""
+    """Return the name of a sorted copy in messages, because its line numbers differ from those of the table."""
     return "standard input, sorted" if path == STANDARD else f"{path}, sorted"
 
 
@@ -133,8 +133,8 @@ def sorted_copy(path: str, output: str, scan: TableScan, watch: Watch, expected:
 
     Args:
         path: the table; `-` for standard input.
-        output: the folder is made next to this file, or in the system's folder for temporary files if it is a stream.
-        scan: how the table is read.
+        output: the folder is created next to this file; for a stream, in the system's folder for temporary files.
+        scan: settings for reading the table.
         watch: progress listener.
         expected: see `check_plausible`.
 
@@ -145,12 +145,12 @@ def sorted_copy(path: str, output: str, scan: TableScan, watch: Watch, expected:
         DataError: the table cannot be read, or is not a table.
         PhraseToolError: the disk is full, or sorting failed.
     """
-    place = scratch_place(output)
+    parent = scratch_place(output)
     with contextlib.ExitStack() as scratch:
         try:
-            folder = scratch.enter_context(scratch_folder(place, ".phrasetool-"))
+            folder = scratch.enter_context(scratch_folder(parent, ".phrasetool-"))
         except OSError as error:
-            raise PhraseToolError(f"{place}: cannot write: {reason(error)}") from error
+            raise PhraseToolError(f"{parent}: cannot write: {reason(error)}") from error
         copy = os.path.join(folder, "sorted.gz")
         with Input(path) as source, watch.file("sort", source.size()) as progress:
             check_plausible(source, scan, expected)

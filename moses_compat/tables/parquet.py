@@ -4,13 +4,13 @@
     score_1 .. score_S                       float32
     alignment, sparse, properties            the fields as text, null where a line ends before them
     count_target, count_source, count_joint  float64
-    extra                                    text behind the seventh field
+    extra                                    text after the seventh field
     scores_text, counts_text                 such a field as text, if its numbers would be written differently
-    tail                                     blanks, or a carriage return, behind the last field
+    tail                                     blanks, or a carriage return, after the last field
     raw                                      the line's bytes, if they cannot be rebuilt from the columns
 
-`raw` has precedence over the other columns, a text over numbers.  Rows may be removed, reordered or given more score
-columns with any program; the file can still be converted to a table.
+`raw` has precedence over the other columns, and a text over numbers.  Rows may be removed, reordered or given more
+score columns with any program; the file can still be converted to a table.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from phrasetool.phrases import ByteArray, Int64Array, prefix_sums
 from phrasetool.pipeline import run
 
 SCHEMA_VERSION = "1"
-# Text of a row group.
+# Approximate size of the text of a row group.
 ROW_GROUP_BYTES = 1 << 23
 _ROWS_AT_ONCE = 1 << 16
-# Tables whose first entry comes later than this have no score columns.
+# If a table has no entry in this many bytes of text, it gets no score columns.
 _LOOK_FOR_SCORES = 1 << 24
 _MAGIC = b"PAR1"
 
@@ -52,7 +52,7 @@ TEXT_NAMES = (
 )  # fmt: skip
 COUNT_NAMES = ("count_target", "count_source", "count_joint")
 _SCORE = re.compile(r"score_([1-9]\d{0,5})")
-# Columns that pandas adds if rows were removed.
+# Index columns that pandas adds if rows were removed.
 _INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -72,7 +72,7 @@ class ConvertCounts:
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a file is Parquet, by its first bytes; standard input and other pipes never are."""
+    """Return whether a file is Parquet, by its first bytes; standard input and other pipes never are."""
     if path == STANDARD or is_pipe(path):
         return False
     try:
@@ -182,7 +182,7 @@ def table_to_parquet(
 
 
 def _text_column(array: pa.Array) -> tuple[ByteArray, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the bytes of a column of texts, and where each starts and ends, -1 for a null."""
+    """Return the bytes of a column of texts, and the start and end of each text, -1 for a null."""
     _, offset_buffer, data = array.buffers()
     offsets = np.frombuffer(offset_buffer, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     starts, ends = offsets[:-1].copy(), offsets[1:].copy()
@@ -201,7 +201,7 @@ def _there(array: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 class _Reader:
-    """Reads a table in Parquet, one batch of rows at a time.
+    """Reader of a table in Parquet, one batch of rows at a time.
 
     Raises:
         DataError: the file cannot be read, or its columns are not those of a table.
@@ -254,8 +254,8 @@ class _Reader:
             if name not in columns or columns[name].null_count == count:
                 continue
             data, first, last = _text_column(columns[name])
-            there = first >= 0
-            starts[there, text], ends[there, text] = first[there] + size, last[there] + size
+            present = first >= 0
+            starts[present, text], ends[present, text] = first[present] + size, last[present] + size
             parts.append(data)
             size += len(data)
         scores, score_there = self._matrix(count, columns, [f"score_{i + 1}" for i in range(self.scores)], np.float32)
@@ -267,11 +267,11 @@ class _Reader:
     def _matrix(
         count: int, columns: dict[str, pa.Array], names: Sequence[str], kind: Any
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        values, there = np.zeros((count, len(names)), kind), np.zeros((count, len(names)), np.bool_)
+        values, present = np.zeros((count, len(names)), kind), np.zeros((count, len(names)), np.bool_)
         for i, name in enumerate(names):
             if name in columns and columns[name].null_count < count:
-                values[:, i], there[:, i] = numbers_of(columns[name], kind), _there(columns[name])
-        return values, there
+                values[:, i], present[:, i] = numbers_of(columns[name], kind), _there(columns[name])
+        return values, present
 
 
 def parquet_to_table(
@@ -295,20 +295,24 @@ def parquet_to_table(
     def work(rows: Rows) -> tuple[bytes, ConvertCounts, str]:
         _forget_outdated_texts(rows, reader.scores)
         text, wrong = write_rows(rows)
-        fault = "" if wrong < 0 else "lacks a source, a target or a score"
+        message = "" if wrong < 0 else "lacks a source, a target or a score"
         if wrong < 0:
-            wrong, fault = min(
-                (one for one in (_broken_row(rows), _outdated_row(rows, reader.scores)) if one[0] >= 0),
+            wrong, message = min(
+                (
+                    candidate
+                    for candidate in (_broken_row(rows), _outdated_row(rows, reader.scores))
+                    if candidate[0] >= 0
+                ),
                 default=(-1, ""),
             )
-        counted = ConvertCounts(wrong if fault else len(rows.starts), int((rows.starts[:, RAW] >= 0).sum()))
-        return output.encode(text), counted, fault
+        counted = ConvertCounts(wrong if message else len(rows.starts), int((rows.starts[:, RAW] >= 0).sum()))
+        return output.encode(text), counted, message
 
-    for data, counted, fault in run(reader.batches(), work, threads):
+    for data, counted, message in run(reader.batches(), work, threads):
         counts.entries += counted.entries
         counts.kept_whole += counted.kept_whole
-        if fault:
-            raise DataError(path, f"row {counts.entries + 1} {fault}")
+        if message:
+            raise DataError(path, f"row {counts.entries + 1} {message}")
         output.write(data)
         progress(0, counts.entries)
     return counts
@@ -316,7 +320,7 @@ def parquet_to_table(
 
 def _forget_outdated_texts(rows: Rows, scores: int) -> None:
     """Drop texts of numbers, stored for their spelling, that no longer match the numeric columns."""
-    for field, lead, values, there in (
+    for field, lead, values, present in (
         (SCORES, b"a ||| a ||| ", rows.scores, rows.score_there),
         (COUNTS, b"a ||| a ||| 1 ||| ||| ", rows.counts, rows.count_there),
     ):
@@ -325,8 +329,10 @@ def _forget_outdated_texts(rows: Rows, scores: int) -> None:
             continue
         texts = [rows.text[rows.starts[row, field] : rows.ends[row, field]].tobytes() for row in kept.tolist()]
         again = _read_again([lead + text + b"\n" for text in texts], scores if field == SCORES else 1)
-        number, found = (again.scores, again.score_there) if field == SCORES else (again.counts, again.count_there)
-        same = ((number == values[kept]) | ~found).all(axis=1) & (found == there[kept]).all(axis=1)
+        new_values, new_present = (
+            (again.scores, again.score_there) if field == SCORES else (again.counts, again.count_there)
+        )
+        same = ((new_values == values[kept]) | ~new_present).all(axis=1) & (new_present == present[kept]).all(axis=1)
         rows.starts[kept[~same], field] = rows.ends[kept[~same], field] = -1
 
 
@@ -363,15 +369,17 @@ def _broken_row(rows: Rows) -> tuple[int, str]:
     broken_rows = [(_first_row(rows, inside, np.flatnonzero(rows.text == LF), 1), "has a text with a line feed")]
     if BARS in rows.text.tobytes():
         bar = rows.text == PIPE
-        # The text behind the seventh field may contain anything.
+        # The text after the seventh field may contain anything.
         inside[:, EXTRA:] = False
-        places = np.flatnonzero(bar[:-2] & bar[1:-1] & bar[2:])
-        broken_rows.append((_first_row(rows, inside, places, len(BARS)), "has a text with |||, which separates fields"))
-    return min(((row, fault) for row, fault in broken_rows if row >= 0), default=(-1, ""))
+        positions = np.flatnonzero(bar[:-2] & bar[1:-1] & bar[2:])
+        broken_rows.append(
+            (_first_row(rows, inside, positions, len(BARS)), "has a text with |||, which separates fields")
+        )
+    return min(((row, message) for row, message in broken_rows if row >= 0), default=(-1, ""))
 
 
 def _first_row(rows: Rows, inside: npt.NDArray[np.bool_], places: Int64Array, size: int) -> int:
-    """Return the first row with a text of `inside` that contains `size` bytes from one of the places on; or -1."""
+    """Return the first row with a text of `inside` that contains `size` bytes from one of `places` on, or -1."""
     row, column = np.nonzero(inside)
     first, last = rows.starts[row, column], rows.ends[row, column]
     broken = np.searchsorted(places, first) < np.searchsorted(places, np.maximum(last - size + 1, first))

@@ -1,4 +1,4 @@
-"""Parsing of phrase-table text to `EntryBlock`, in kernels that never touch a Python object.
+"""Parsing of phrase-table text to `EntryBlock`, in kernels that never use a Python object.
 
 A line is `source ||| target ||| scores [||| alignment [||| counts [||| sparse [||| properties]]]]`; any number of
 fields from three up is accepted.  As in Moses' text loader, every occurrence of the three bytes `|||` separates fields,
@@ -63,12 +63,12 @@ class LineScan(NamedTuple):
 
 @inner_kernel
 def follow(text: ByteArray, start: int, end: int, before: int, before_end: int) -> tuple[bool, bool]:
-    """Compare the source text[start:end] with its predecessor text[before:before_end], with `|||` behind both.
+    """Compare the source text[start:end] with its predecessor text[before:before_end]; `|||` follows both.
 
     Returns whether their tokens are the same, and whether they may be neighbours in a table in which all sources,
-    including bars, ascend bytewise and none occurs again later.  One source in two spellings could have others in
-    between: then two neighbours there first differ at a tab, or at a blank that is the first byte or follows another
-    blank; or the bars of one do not follow a blank.
+    including bars, ascend bytewise and none occurs again later.  Other sources could lie between two spellings of one
+    source: in that case, two neighbours among them first differ at a tab, or at a blank that is the first byte or
+    follows another blank; or the bars of one do not follow a blank.
     """
     spaced = end > start and is_blank(text[end - 1])
     shorter = min(end - start, before_end - before) + 3
@@ -113,7 +113,7 @@ def _scan(
                 read_columns(text, second + 3, result[2], wanted_columns, scan.columns, line)
         same, up = True, True
         if first >= 0:
-            # Lines without a source at the very top belong to the first group with one.
+            # Lines without a source at the beginning belong to the first group with a source.
             if group_start < 0:
                 group_start, group_end = start, first
             same, up = follow(text, start, first, group_start, group_end)
@@ -180,7 +180,7 @@ def tokenise(text: ByteArray, starts: Int64Array, ends: Int64Array, vocabulary: 
     Args:
         text: uint8, shape (B,).
         starts, ends: int64, shape (N,).
-        vocabulary: of their language.
+        vocabulary: vocabulary of their language.
     """
     offsets = np.zeros(len(starts) + 1, np.int64)
     widths = ends - starts
@@ -243,7 +243,7 @@ def scan_lines(
         text: uint8, whole lines; the last may lack its line feed.
         scores: number of scores that each line must have; -1 for any number.
         columns: 0-based score columns whose values are requested.
-        line_offsets: where the lines begin, if known.
+        line_offsets: int64, shape (N + 1,), the start of each line and the end of the last, if known.
     """
     offsets = line_offsets_of(text) if line_offsets is None else line_offsets
     lines = len(offsets) - 1
@@ -264,10 +264,11 @@ def count_scores(text: ByteArray) -> int:
 
 @dataclass(frozen=True)
 class TableParser:
-    """Converts the text of a block to an `EntryBlock` and its faults.
+    """Parser that converts the text of a block to an `EntryBlock` and its faults.
 
     Args:
-        source, target: the vocabularies; without them phrases have no words (a table that is only copied or counted).
+        source, target: the vocabularies; without them, phrases have no words (for tables that are only copied or
+            counted).
         scores: number of scores per entry.
         columns: 0-based score columns to read.
         fingerprints: whether to fingerprint every pair.

@@ -7,7 +7,7 @@ sorted keys of its phrases with the blocks in which they occur:
     source keys     uint64, ascending; source blocks: uint32, as many
     target keys     uint64, ascending; target blocks: uint32, as many
     block table     per block: offset and length of the stream, number of its first line
-    description     JSON: format, positions of the arrays, and what identifies the table
+    description     JSON: format, positions of the arrays, number of lines, and size, time and hash of the table
     last 8 bytes    length of the description
 
 A key is the hash of the words of a phrase with single spaces (`lines.hashes`).  Phrases with the same key are
@@ -111,13 +111,13 @@ class PhraseIndex:
         """
         words = split_words(phrase)
         joined = b" ".join(words)
-        place = int(side == TARGET)
+        field = int(side == TARGET)
         text = np.frombuffer(joined + b" ||| " + joined + b" |||\n", np.uint8)
-        key = side_keys(text, np.array([0, len(text)]), np.array([0]))[place, 0]
-        first, last = (int(np.searchsorted(self._keys[side], key, where)) for where in ("left", "right"))
+        key = side_keys(text, np.array([0, len(text)]), np.array([0]))[field, 0]
+        first, last = (int(np.searchsorted(self._keys[side], key, bound)) for bound in ("left", "right"))
         for block in self._of_keys[side][first:last].tolist():
             for line in self._lines(block, max(words, key=len)):
-                if len(line.fields) > 1 and split_words(line.fields[place]) == words:
+                if len(line.fields) > 1 and split_words(line.fields[field]) == words:
                     yield line
 
     def containing(self, side: str, text: bytes, threads: int = 1) -> Iterator[TableLine]:
@@ -128,11 +128,11 @@ class PhraseIndex:
             text: the text, which may begin or end within a word.
             threads: number of threads.
         """
-        place = int(side == TARGET)
+        field = int(side == TARGET)
 
         def search(block: int) -> list[TableLine]:
             lines = self._lines(block, text)
-            return [line for line in lines if len(line.fields) > 1 and text in line.fields[place]]
+            return [line for line in lines if len(line.fields) > 1 and text in line.fields[field]]
 
         yield from chain.from_iterable(run(range(len(self._blocks)), search, threads))
 
@@ -141,16 +141,16 @@ class PhraseIndex:
         block = self._blocks[number]
         offset = int(block["offset"])
         data: bytes = isal_zlib.decompress(self._bytes[offset : offset + int(block["length"])])
-        line, seen, place = int(block["line"]), 0, data.find(text)
-        while place >= 0:
-            first = data.rfind(b"\n", 0, place) + 1
-            last = data.find(b"\n", place)
+        line, counted, position = int(block["line"]), 0, data.find(text)
+        while position >= 0:
+            first = data.rfind(b"\n", 0, position) + 1
+            last = data.find(b"\n", position)
             last = len(data) if last < 0 else last
-            line += data.count(b"\n", seen, first)
-            seen = first
+            line += data.count(b"\n", counted, first)
+            counted = first
             fields = data[first:last].removesuffix(b"\r").split(b"|||")
             yield TableLine(line + 1, tuple(field.strip(b" \t") for field in fields))
-            place = data.find(text, last)
+            position = data.find(text, last)
 
 
 def phrase_index(
@@ -159,9 +159,9 @@ def phrase_index(
     """Open the index of a table; build it first if it is missing or belongs to another table.
 
     Args:
-        table: the table; a file.
-        path: the index; next to the table if None.
-        scan: how the table is read.
+        table: path of the table.
+        path: path of the index; next to the table if None.
+        scan: settings for reading the table.
         watch: progress listener.
 
     Raises:
@@ -182,7 +182,7 @@ def _identity(path: str) -> dict[str, Any]:
     """Return the size, time and hash of a file.
 
     Raises:
-        DataError: it cannot be read.
+        DataError: the file cannot be read.
     """
     digest = hashlib.blake2b(digest_size=16)
     try:
@@ -196,7 +196,7 @@ def _identity(path: str) -> dict[str, Any]:
 
 
 def _is_of(identity: dict[str, Any], table: str) -> bool:
-    """Whether an index is of a table.  A table with another time is hashed."""
+    """Return whether an index belongs to a table, which is hashed only if its time differs but its size does not."""
     status = os.stat(table)
     if identity["bytes"] != status.st_size:
         return False

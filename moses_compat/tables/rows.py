@@ -5,7 +5,7 @@ canonical form, which Moses' `consolidate` writes:
 
     source ||| target ||| score score[ ||| alignment[ ||| counts[ ||| sparse[ ||| properties[ ||| extra]]]]]
 
-one space around `|||`, none before it if a field behind the scores is empty (`||| |||`), numbers as C++ prints them
+one space around `|||`, none before it if a field after the scores is empty (`||| |||`), numbers as C++ prints them
 (%g, six digits).  A line of another form is stored as a whole in addition to its columns; if only the numbers are
 written differently, or blanks follow the last field, only these are stored.
 """
@@ -23,10 +23,10 @@ from phrasetool.kernels.bytes import CR, LF, SPACE, copy_bytes, is_blank, same_b
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, FloatArray, Int64Array
 
-# The fields of a line; all text behind the seventh `|||` is one more field.
+# The fields of a line; all text after the seventh `|||` is one more field.
 SOURCE, TARGET, SCORES, ALIGNMENT, COUNTS, SPARSE, PROPERTIES, EXTRA = range(8)
 FIELDS = 8
-# The texts of a row: its fields, the blanks and the carriage return behind them, and the unchanged line.
+# The texts of a row: its fields, the blanks and the carriage return after them, and the unchanged line.
 TAIL, RAW = FIELDS, FIELDS + 1
 TEXTS = FIELDS + 2
 COUNT_COLUMNS = 3
@@ -48,7 +48,7 @@ def _split(text: ByteArray, offsets: Int64Array, starts: Int64Array, ends: Int64
         stop = end
         if stop > begin and text[stop - 1] == CR:
             stop -= 1
-        place = begin
+        position = begin
         i = begin
         for field in range(FIELDS):
             starts[line, field] = ends[line, field] = -1
@@ -62,19 +62,19 @@ def _split(text: ByteArray, offsets: Int64Array, starts: Int64Array, ends: Int64
             starts[line, field], ends[line, field] = first, last
             # The position of this field in a line of canonical form.
             if field > 0:
-                same = same and text[place] == SPACE and place + 1 == i - 3
-                place += 4
+                same = same and text[position] == SPACE and position + 1 == i - 3
+                position += 4
             if field in (TARGET, SCORES) or (field > SCORES and last > first):
-                same = same and place < end and text[place] == SPACE
-                place += 1
+                same = same and position < end and text[position] == SPACE
+                position += 1
             if last > first:
-                same = same and first == place
-                place = last
+                same = same and first == position
+                position = last
             i = bar + 3 if bar >= 0 else -1
         canonical[line] = same and starts[line, SCORES] >= 0
         starts[line, TAIL] = ends[line, TAIL] = -1
-        if canonical[line] and place < end:
-            starts[line, TAIL], ends[line, TAIL] = place, end
+        if canonical[line] and position < end:
+            starts[line, TAIL], ends[line, TAIL] = position, end
 
 
 @exact_kernel
@@ -120,7 +120,7 @@ def _read_numbers(
 
 @borrowing_kernel
 def _write_numbers(values: npt.NDArray[np.floating], there: BoolArray, row: int, out: ByteArray, place: int) -> int:
-    """Write a row's numbers separated by spaces; return the place after them, or -1 if one is missing."""
+    """Write a row's numbers separated by spaces; return the position after them, or -1 if one follows a missing one."""
     missing = False
     begin = place
     for column in range(values.shape[1]):
@@ -146,8 +146,8 @@ class Rows(NamedTuple):
             that is given by its numbers has no text.
         scores: float32, shape (N, S).
         score_there: bool, shape (N, S), False for a missing score.
-        counts: float64, shape (N, COUNT_COLUMNS): of the target, of the source, of both.
-        count_there: bool, shape (N, COUNT_COLUMNS).
+        counts: float64, shape (N, COUNT_COLUMNS): counts of the target, of the source, and of the pair.
+        count_there: bool, shape (N, COUNT_COLUMNS), False for a missing count.
     """
 
     text: ByteArray
@@ -163,54 +163,54 @@ class Rows(NamedTuple):
 def _write_lines(rows: Rows, out: ByteArray) -> tuple[int, int]:
     """Write the rows as lines; return the number of bytes and the first incomplete row, or -1."""
     text, starts, ends, scores, score_there, counts, count_there = rows
-    place = 0
+    position = 0
     for row in range(len(starts)):
         if starts[row, RAW] >= 0:
-            place = copy_bytes(text, starts[row, RAW], ends[row, RAW], out, place)
+            position = copy_bytes(text, starts[row, RAW], ends[row, RAW], out, position)
             continue
         if starts[row, SOURCE] < 0 or starts[row, TARGET] < 0:
-            return place, row
+            return position, row
         last = SCORES
         for field in range(ALIGNMENT, FIELDS):
             if starts[row, field] >= 0 or (field == COUNTS and count_there[row, 0]):
                 last = field
         for field in range(last + 1):
             if field > 0:
-                out[place] = SPACE
-                place = write_bars(out, place + 1)
-            content = place
+                out[position] = SPACE
+                position = write_bars(out, position + 1)
+            content = position
             if field > 0:
-                out[place] = SPACE
+                out[position] = SPACE
                 content += 1
             if starts[row, field] >= 0:
                 after = copy_bytes(text, starts[row, field], ends[row, field], out, content)
             elif field == SCORES:
                 after = _write_numbers(scores, score_there, row, out, content)
                 if after <= content:
-                    return place, row
+                    return position, row
             elif field == COUNTS:
                 after = _write_numbers(counts, count_there, row, out, content)
                 if after < 0:
-                    return place, row
+                    return position, row
             else:
                 after = content
-            place = after if after > content or field <= SCORES else place
+            position = after if after > content or field <= SCORES else position
         if starts[row, TAIL] >= 0:
-            place = copy_bytes(text, starts[row, TAIL], ends[row, TAIL], out, place)
-        out[place] = LF
-        place += 1
-    return place, -1
+            position = copy_bytes(text, starts[row, TAIL], ends[row, TAIL], out, position)
+        out[position] = LF
+        position += 1
+    return position, -1
 
 
 def read_rows(text: ByteArray, scores: int, line_offsets: Int64Array | None = None) -> Rows:
     """Convert whole lines of a table to columns (the last may lack its line feed).
 
-    A line that is not UTF-8 has question marks in its texts, and its bytes as RAW.
+    If a line is not UTF-8, its texts have a question mark for each invalid byte, and RAW has its original bytes.
 
     Args:
         text: uint8, shape (B,).
-        scores: number of score columns; a line with another number of scores has its score field as text.
-        line_offsets: int64, shape (N + 1,), where the lines begin, if known.
+        scores: number of score columns; a line with a different number of scores has its score field as text.
+        line_offsets: int64, shape (N + 1,), the start of each line and the end of the last, if known.
     """
     offsets = line_offsets_of(text) if line_offsets is None else line_offsets
     lines = len(offsets) - 1
@@ -219,7 +219,7 @@ def read_rows(text: ByteArray, scores: int, line_offsets: Int64Array | None = No
     fields = np.empty((2, lines, FIELDS + 1), np.int64)
     _split(text, offsets, fields[0], fields[1], canonical)
     starts[:, : FIELDS + 1], ends[:, : FIELDS + 1] = fields
-    values, there, in_text = [], [], []
+    values, present, in_text = [], [], []
     for field, width, single in ((SCORES, scores, True), (COUNTS, COUNT_COLUMNS, False)):
         numbers = np.zeros((lines, width))
         number_counts, plain = np.empty(lines, np.int64), np.empty(lines, np.bool_)
@@ -228,10 +228,10 @@ def read_rows(text: ByteArray, scores: int, line_offsets: Int64Array | None = No
         if field == SCORES:
             number_counts[number_counts != width] = 0
         values.append(numbers)
-        there.append(np.arange(width) < number_counts[:, None])
+        present.append(np.arange(width) < number_counts[:, None])
         in_text.append(~plain | (number_counts == 0))
-    for field, written in zip((SCORES, COUNTS), in_text, strict=True):
-        starts[~written, field] = ends[~written, field] = -1
+    for field, is_text in zip((SCORES, COUNTS), in_text, strict=True):
+        starts[~is_text, field] = ends[~is_text, field] = -1
     shown = valid_utf8(text)
     if shown is not text:
         changed = np.flatnonzero(shown != text)
@@ -241,7 +241,7 @@ def read_rows(text: ByteArray, scores: int, line_offsets: Int64Array | None = No
         offsets = offsets + len(shown)
     starts[~canonical, RAW] = offsets[:-1][~canonical]
     ends[~canonical, RAW] = offsets[1:][~canonical]
-    return Rows(text, starts, ends, values[0].astype(np.float32), there[0], values[1], there[1])
+    return Rows(text, starts, ends, values[0].astype(np.float32), present[0], values[1], present[1])
 
 
 def write_rows(rows: Rows) -> tuple[ByteArray, int]:
@@ -253,5 +253,5 @@ def write_rows(rows: Rows) -> tuple[ByteArray, int]:
     numbers = rows.scores.shape[1] + COUNT_COLUMNS
     size = int((rows.ends - rows.starts).sum()) + len(rows.starts) * (5 * FIELDS + 1 + numbers * (MAX_WIDTH + 1))
     out = np.empty(size, np.uint8)
-    written, fault = _write_lines(rows, out)
-    return out[:written], fault
+    written, incomplete = _write_lines(rows, out)
+    return out[:written], incomplete

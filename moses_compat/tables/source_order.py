@@ -1,15 +1,15 @@
-"""Check, while a table streams, that the entries of each source are contiguous.
+"""Check, while a table is streamed, that the entries of each source are contiguous.
 
-Work on all entries of a source treats a run of lines as this set of entries.  In an unsorted table, the entries of a
-source are in several runs; each would be treated as complete, and almost nothing would be removed.
+Code that needs all entries of a source treats a run of lines as the set of its entries.  In an unsorted table, the
+entries of a source form several runs; each would be treated as complete, and almost nothing would be removed.
 
 While sources ascend bytewise, as in every table that Moses writes, none can occur again, and nothing is stored.  From
-the first source that does not ascend, all are stored in a set, some 18 bytes each; those before it are read again.  A
-stream cannot be read again, so eight bytes of each of its sources are stored, in a file from a million sources on.  A
-table in another order with contiguous sources is accepted like a sorted one.
+the first source that does not ascend, all sources are stored in a set, some 18 bytes each; the earlier ones are read
+again.  A stream cannot be read again, so eight bytes per source are stored, in a file from a million sources on.  A
+table in another order is accepted like a sorted one if its sources are contiguous.
 
-Reports for `inspect` and `binarize` count the sources, and the prefixes of sources, that are not contiguous: nine bytes
-per group.
+Reports for `inspect` and `binarize` count the sources, and the prefixes of sources, that are not contiguous; this takes
+nine bytes per group.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ from phrasetool.pruning.composition import HashArray
 from phrasetool.text_splitting import single_spaced
 
 _IN_MEMORY = 8 << 20
-# A table with at most this many lines was written by hand, such as those of Moses' regression tests, some of which are
-# not sorted; it only causes a warning.  In the demo's table, shuffled, a source occurs again within 208 lines.
+# A table of at most this many lines is assumed to be written by hand, like those of Moses' regression tests, some of
+# which are not sorted; it only causes a warning.  In the shuffled table of the demo, a source occurs again within 208
+# lines.
 FEW_LINES = 100
 _BLANKS = _TAB, _SPACE = b"\t "
 # Number of characters of a source in a message.
@@ -77,7 +78,7 @@ class Fields(Protocol):
 
 
 def _steps_up(before: bytes, source: bytes) -> bool:
-    """Whether two neighbours ascend as defined by `parser.follow`; both sources end with a blank and bars."""
+    """Return whether two neighbours ascend as defined by `parser.follow`; both sources end with a blank and bars."""
     for k, (a, b) in enumerate(zip(before, source, strict=False)):
         if a != b:
             return a < b and _TAB not in (a, b) and (_SPACE not in (a, b) or (k > 0 and source[k - 1] not in _BLANKS))
@@ -92,7 +93,7 @@ def _hash_sources(
     heads: Int64Array,
     hashes: HashArray,
 ) -> int:
-    """Store the first line with a source of every group that has one in `heads`, the hash of its tokens in `hashes`.
+    """Store the first line with a source of each group in `heads`, and the hash of its tokens in `hashes`.
 
     Returns the number of groups with a source.
     """
@@ -110,7 +111,7 @@ def _hash_sources(
 
 
 def _first_source(raw: RawBlock, lines: Iterable[int]) -> bytes:
-    """Return the first source among these lines, as it is written, with the bars behind it; empty if there is none."""
+    """Return the first source among these lines, as written, including the bars after it; empty if there is none."""
     for line in lines:
         text = raw.text[raw.line_offsets[line] : raw.line_offsets[line + 1]].tobytes()
         if (end := text.find(BARS)) >= 0:
@@ -124,7 +125,7 @@ class Hashed:
 
     Attributes:
         heads: int64, shape (H,), the first line of each in the block.
-        hashes: uint64, shape (H,), of their tokens.
+        hashes: uint64, shape (H,), hashes of their tokens.
     """
 
     heads: Int64Array
@@ -145,7 +146,8 @@ class SourceLook:
 
     Attributes:
         raw, fields: the block, and its groups.
-        first, last: sources as written, with the bars behind them; empty without one, or if they do not ascend.
+        first, last: first and last source, as written, including the bars; empty if missing, or if the sources do not
+            ascend.
         hashed: hashes of all sources, if they were known to be needed.
     """
 
@@ -157,7 +159,7 @@ class SourceLook:
 
 
 class SourceOrder:
-    """Checks block by block that no source occurs again later.
+    """Block-by-block check that no source occurs again later.
 
     Args:
         source: the table, which callers read; it is read again, from its beginning, if its sources do not ascend.
@@ -171,7 +173,7 @@ class SourceOrder:
         # The sources of a stream must be hashed at once, because it cannot be read again.
         self._hashes_all = is_stream(source.path)
         self._before = tempfile.SpooledTemporaryFile(_IN_MEMORY) if self._hashes_all else None  # noqa: SIM115
-        # Read by threads: once False, hashes of every block are needed.
+        # Read by several threads; once it is False, the hashes of every block are needed.
         self._ascends = True
         self._seen: KeyedSums[np.int32] = KeyedSums(np.int32)
         self._told = False
@@ -186,7 +188,7 @@ class SourceOrder:
             self._before.close()
 
     def look(self, raw: RawBlock, fields: Fields) -> SourceLook | None:
-        """Examine a block; may be called by several threads.  None if the order does not matter."""
+        """Return the sources of a block; None if the order does not matter.  May be called by several threads."""
         if not self._needed or (self._told and not self._pending):
             return None
         first, last = b"", b""
@@ -199,7 +201,7 @@ class SourceOrder:
         """Yield the results of blocks after checking the order of their sources.
 
         Args:
-            results: of all blocks, in order, each with its `SourceLook`.
+            results: results of all blocks, in order, each with its `SourceLook`.
 
         Raises:
             DataError: a source is not contiguous, the table has more than `FEW_LINES` lines, and `scan.force` is not
@@ -240,14 +242,14 @@ class SourceOrder:
         self._keep(hashed.hashes)
 
     def _follows(self, look: SourceLook) -> bool:
-        """Whether the first source of a block may follow the last one of the previous block."""
+        """Return whether the first source of a block may follow the last one of the previous block."""
         return look.first == self._last if look.raw.continued else _steps_up(self._last, look.first)
 
     def _keep(self, hashes: HashArray) -> None:
         self._seen.add(hashes, np.ones(len(hashes), np.int32))
 
     def _all_before(self, entries: int) -> Iterator[HashArray]:
-        """Yield hashes of the sources of the first entries, which all ascend; 0 stands for none."""
+        """Yield hashes of the sources of the first entries, which all ascend; 0 for a line without a source."""
         if self._before:
             self._before.seek(0)
             while piece := self._before.read(_IN_MEMORY):
@@ -274,8 +276,8 @@ class SourceOrder:
         if len(source) > _SHOWN_CHARACTERS:
             source = source[: _SHOWN_CHARACTERS - 3] + "..."
         message = (
-            f"the source {source!r} comes back after others; expected all entries of a source together, as in a table "
-            "sorted with LC_ALL=C sort"
+            f"the source {source!r} occurs again after other sources; expected all entries of a source together, as in "
+            "a table sorted with LC_ALL=C sort"
         )
         error = DataError(self._source.name, message, raw.first_entry + line + 1, remedy="sort the table")
         if self._scan.force or raw.first_entry + raw.lines > FEW_LINES:
@@ -296,12 +298,12 @@ def follow_blocks(
     """Yield each block of a table with its result, in order.
 
     Args:
-        name: of this pass through the table, if there are several.
+        name: name of this pass through the table, if there are several.
         items: the blocks, each as the first element of a tuple with associated values.
         work: computes the result of a block, and examines its sources; called by `scan.threads` threads.
-        order: of the sources.
-        scan: how the table is read; with `finished`, stored results are reused.
-        pass_over: called, also by the threads, with each block whose stored result is reused.
+        order: check of the order of the sources.
+        scan: settings for reading the table; with `finished`, stored results are reused.
+        pass_over: called, by the same threads, with each block whose stored result is reused.
 
     Raises:
         DataError: as `SourceOrder.follow`, `FinishedWork.run` and `work`.
@@ -329,7 +331,7 @@ def follow_blocks(
 
 
 class SourceGroups:
-    """All source groups: a hash and, in a byte, the size of each."""
+    """All source groups of a table: for each, a hash, and the size in one byte."""
 
     def __init__(self) -> None:
         self._hashes: list[Int64Array] = []
@@ -346,7 +348,7 @@ class SourceGroups:
         self._count += len(hashes)
 
     def returning(self) -> tuple[int, int]:
-        """Return the number of groups whose source had a group before, and the first line of the first one, from 1."""
+        """Return the number of groups whose source has an earlier group, and the line of the first one, from 1."""
         if not self._count:
             return 0, 0
         hashes = np.concatenate(self._hashes)
@@ -355,9 +357,9 @@ class SourceGroups:
         repeated = np.unique(ordered[1:][(ordered[1:] == ordered[:-1]) & (ordered[1:] != 0)])
         if not len(repeated):
             return 0, 0
-        places = np.flatnonzero(np.isin(hashes, repeated))
-        _, first = np.unique(hashes[places], return_index=True)
-        again = np.delete(places, first)
+        positions = np.flatnonzero(np.isin(hashes, repeated))
+        _, first = np.unique(hashes[positions], return_index=True)
+        again = np.delete(positions, first)
         group = int(again[0])
         before = sum(int(size) for size in np.concatenate(self._sizes)[:group].astype(np.int64).tolist())
         before += sum(more for large, more in self._large.items() if large < group)
@@ -368,13 +370,13 @@ class SourceGroups:
 def _open_prefixes(
     text: ByteArray, line_offsets: Int64Array, labelled: bool, hashes: Int64Array, lines: Int64Array, opened: Int64Array
 ) -> int:
-    """Store the hash of every prefix of a source that the previous source does not have in `hashes`.
+    """Store in `hashes` the hash of every prefix of a source that the previous source does not have.
 
     Args:
         labelled: whether the last token of a source is its label, which is left out.
         lines: receives the line of each prefix.
-        opened: receives the number of new prefixes of each line; -1 if the source is missing or that of the previous
-            line.
+        opened: receives the number of new prefixes of each line; -1 if the source is missing or the same as that of the
+            previous line.
 
     Returns:
         The number of prefixes.
@@ -421,7 +423,7 @@ class SourcePrefixes:
 
     Attributes:
         returning: number of prefixes that occur again after other sources.
-        first: the line of the first of them, from 1; 0 without one.
+        first: line of the first such prefix, from 1; 0 without one.
         sources: number of runs of lines with one source.
         keys: number of prefixes that CreateProbingPT stores for rules: each new prefix and each source, but only the
             source itself for the last source.
@@ -439,7 +441,7 @@ class SourcePrefixes:
 
 
 def read_prefixes(source: Input, labelled: bool) -> SourcePrefixes:
-    """Read a table again, and analyse the prefixes of its sources; takes 16 bytes per prefix.
+    """Read a table again, and analyse the prefixes of its sources; this takes 16 bytes per prefix.
 
     Args:
         source: the table, at its beginning.
@@ -451,22 +453,22 @@ def read_prefixes(source: Input, labelled: bool) -> SourcePrefixes:
     hashes, lines, keys = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     before = np.zeros(0, np.uint8)
     for raw in raw_blocks(source):
-        # The line before the block is included, so that the border is checked, too.
+        # The line before the block is included, so that the border is also checked.
         ahead = int(len(before) > 0)
         text = np.concatenate([before, raw.text])
         offsets = np.concatenate([np.zeros(ahead, np.int64), raw.line_offsets + len(before)])
-        prefix_hashes, places = np.empty(len(text) // 2 + 1, np.int64), np.empty(len(text) // 2 + 1, np.int64)
+        prefix_hashes, prefix_lines = np.empty(len(text) // 2 + 1, np.int64), np.empty(len(text) // 2 + 1, np.int64)
         opened = np.empty(len(offsets) - 1, np.int64)
-        count = _open_prefixes(text, offsets, labelled, prefix_hashes, places, opened)
-        new = places[:count] >= ahead
+        count = _open_prefixes(text, offsets, labelled, prefix_hashes, prefix_lines, opened)
+        new = prefix_lines[:count] >= ahead
         hashes.append(prefix_hashes[:count][new])
-        lines.append(places[:count][new] - ahead + raw.first_entry)
+        lines.append(prefix_lines[:count][new] - ahead + raw.first_entry)
         keys.append(opened[ahead:][opened[ahead:] >= 0])
         before = text[offsets[-2] :].copy()
         if before[-1] != LF:
             before = np.append(before, LF)
-    every, where, added = np.concatenate(hashes), np.concatenate(lines), np.concatenate(keys)
-    _, firsts = np.unique(every, return_index=True)
-    again = np.delete(where, firsts)
+    all_hashes, all_lines, added = np.concatenate(hashes), np.concatenate(lines), np.concatenate(keys)
+    _, firsts = np.unique(all_hashes, return_index=True)
+    again = np.delete(all_lines, firsts)
     total = int(np.maximum(added[:-1], 1).sum()) + 1 if len(added) else 0
     return SourcePrefixes(len(again), int(again[0]) + 1 if len(again) else 0, len(added), total)

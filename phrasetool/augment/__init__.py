@@ -1,5 +1,5 @@
-"""New entries for words that a phrase table has no entry for.
+"""New phrase-table entries for out-of-vocabulary words.
 
-`evidence` holds entries of known words and proposals made from them; `compounds` and `relatives` propose translations;
-`augmenter` weighs all proposals and writes the best.
+`evidence` holds entries of known words and the proposals derived from them; `compounds` and `relatives` propose
+translations; `augmenter` weights all proposals and writes the best.
 """

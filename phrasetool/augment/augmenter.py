@@ -1,4 +1,4 @@
-"""Translations of unknown words: all sources of evidence, each weighted by how often it is right on known words."""
+"""Translations of unknown words from all sources of evidence, weighted by their precision on known words."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ from phrasetool.phrases import FloatArray
 
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*%?")
 _MARKS = str.maketrans(".,", ",.")
-# Translations written for a word: at most MOST, each at least LEAST_SHARE as probable as the best.  Less probable ones
-# mislead the decoder: on the development set of Multi30k German-English, all twenty gave 42.3 BLEU, a
-# tenth of the best 42.4, a quarter 42.6, a half 42.7, seven tenths 42.6, the best alone 42.5 (no new entries 41.8).
+# A word gets at most MOST translations, each at least LEAST_SHARE as probable as the best.  Less probable ones mislead
+# the decoder: on the development set of Multi30k German-English, BLEU was 42.3 with all twenty translations, 42.4 with
+# a share of 0.1, 42.6 with 0.25, 42.7 with 0.5, 42.6 with 0.7, 42.5 with the best only, and 41.8 without new entries.
 MOST = 20
 LEAST_SHARE = 0.5
-# A target of a known word is right if it has this share of its translations.
+# Minimum probability of a correct target of a known word.
 _RIGHT = 0.1
-# Trust in a source of evidence before anything was measured.
+# Prior probability that a proposal is correct.
 _FIRST = 0.05
 _SMALLEST = 1e-12
-# Words that trust is measured on; others than those that likeness is learnt from.
+# Number of words on which trust is measured; disjoint from those on which likeness is trained.
 _MEASURED = 500
 
 
 class Copies:
-    """An unknown word as its own translation; of a number with marks in it, in the form of the target language.
+    """Copies of unknown words; numbers get the separators of the target language.
 
     Args:
-        entries: known words; numbers among them show whether point and comma are exchanged.
+        entries: known words; the numbers among them determine whether point and comma are exchanged.
     """
 
     name = "copy"
@@ -81,18 +81,18 @@ class Copies:
 
 
 def is_number(word: str) -> bool:
-    """Whether it is a number in digits."""
+    """Return whether a word is a number in digits."""
     return _NUMBER.fullmatch(word) is not None
 
 
 @dataclass(frozen=True)
 class Trust:
-    """How probably a proposal of a source of evidence is right, measured on known words that it took for unknown.
+    """Probability that a proposal of a source of evidence is correct, measured on known words treated as unknown.
 
     Attributes:
-        weights: of the logarithm of the proposal's weight, of that of its rank, and what is added; see `regression`.
-        words: how many words there were proposals for.
-        first: the share of first proposals that were right.
+        weights: coefficients of the logarithms of a proposal's weight and rank, and the intercept; see `regression`.
+        words: number of words with proposals.
+        first: share of first proposals that were correct.
     """
 
     weights: tuple[float, float, float]
@@ -100,7 +100,7 @@ class Trust:
     first: float
 
     def of(self, proposals: Sequence[Proposal]) -> list[float]:
-        """The probability of each, given all proposals for a word, the best first."""
+        """Return the probability of each proposal, from all proposals for a word, the best first."""
         if not proposals:
             return []
         probabilities: list[float] = expected(_features(proposals), np.array(self.weights)).tolist()
@@ -109,19 +109,19 @@ class Trust:
 
 def _features(proposals: Sequence[Proposal]) -> Doubles:
     return np.column_stack([
-        np.log([max(one.weight, _SMALLEST) for one in proposals]), np.log(np.arange(1, len(proposals) + 1))
+        np.log([max(proposal.weight, _SMALLEST) for proposal in proposals]), np.log(np.arange(1, len(proposals) + 1))
     ])  # fmt: skip
 
 
 @dataclass(frozen=True)
 class NewEntry:
-    """A translation that a table gets.
+    """A translation to add to a table.
 
     Attributes:
-        target: its words.
+        target: the target words.
         scores: in the order of Moses: p(source | target), its lexical weight, p(target | source), its lexical weight.
-        sources: number of each source of evidence that proposes it.
-        origin: what the most trusted of them took it from.
+        sources: index of each source of evidence that proposes the translation.
+        origin: origin of the most trusted proposal.
     """
 
     target: str
@@ -131,22 +131,22 @@ class NewEntry:
 
 
 def measure_trust(evidence: Evidence, entries: WordEntries, taught: Sequence[str]) -> Trust:
-    """Measure a source of evidence.
+    """Measure the trust in a source of evidence.
 
     Args:
-        evidence: it.
+        evidence: the source of evidence.
         entries: known words.
-        taught: those that are taken for unknown.
+        taught: known words that are treated as unknown.
     """
     rows, right = [np.zeros((1, 2))], [_FIRST]
     words = first = 0
     for word in taught:
         good = {entry.target for entry in entries.lexical(word) if entry.probability >= _RIGHT}
-        if found := evidence.proposals(word):
-            rows.append(_features(found))
-            right += [float(one.target in good) for one in found]
+        if proposals := evidence.proposals(word):
+            rows.append(_features(proposals))
+            right += [float(proposal.target in good) for proposal in proposals]
             words += 1
-            first += found[0].target in good
+            first += proposals[0].target in good
     weights = regression(np.concatenate(rows), np.array(right))
     return Trust((float(weights[0]), float(weights[1]), float(weights[2])), words, first / max(1, words))
 
@@ -155,39 +155,39 @@ class Augmenter:
     """Translations of unknown words.
 
     Args:
-        evidence: sources of it.
-        trusts: of each.
+        evidence: sources of evidence.
+        trusts: trust in each source, by name.
     """
 
     def __init__(self, evidence: Sequence[Evidence], trusts: Mapping[str, Trust]) -> None:
         self.evidence, self.trusts = tuple(evidence), dict(trusts)
 
     def entries(self, word: str, known: Collection[str] = ()) -> list[NewEntry]:
-        """The most trusted translations; none where no source has anything to say.
+        """Return the most trusted translations of a word; empty if there are no proposals.
 
-        p(target | source) is the chance that one of the sources that propose it is right; the other scores are those of
-        the entries that the most trusted of them took it from.
+        p(target | source) is the probability that at least one of the sources that propose the target is correct; the
+        other scores are those of the most trusted proposal.
 
         Args:
-            word: an unknown one, or a rare one that is to have more.
-            known: targets that it has already: they count among the most trusted, and are left out.
+            word: an unknown word, or a rare word to which entries are added.
+            known: existing targets of the word, which are ranked with the others but not returned.
         """
         wrong: dict[str, float] = {}
         sources: dict[str, set[int]] = {}
         best: dict[str, tuple[float, Proposal]] = {}
         for number, source in enumerate(self.evidence):
             proposals = source.proposals(word)
-            for one, trust in zip(proposals, self.trusts[source.name].of(proposals), strict=True):
-                wrong[one.target] = wrong.get(one.target, 1.0) * (1 - trust)
-                sources.setdefault(one.target, set()).add(number)
-                if one.target not in best or best[one.target][0] < trust:
-                    best[one.target] = trust, one
+            for proposal, trust in zip(proposals, self.trusts[source.name].of(proposals), strict=True):
+                wrong[proposal.target] = wrong.get(proposal.target, 1.0) * (1 - trust)
+                sources.setdefault(proposal.target, set()).add(number)
+                if proposal.target not in best or best[proposal.target][0] < trust:
+                    best[proposal.target] = trust, proposal
         entries = [
             NewEntry(
-                target, (one.inverse, one.lexical[0], 1 - wrong[target], one.lexical[1]),
-                frozenset(sources[target]), one.origin,
+                target, (proposal.inverse, proposal.lexical[0], 1 - wrong[target], proposal.lexical[1]),
+                frozenset(sources[target]), proposal.origin,
             )
-            for target, (_, one) in best.items()
+            for target, (_, proposal) in best.items()
         ]  # fmt: skip
         entries.sort(key=lambda entry: (-entry.scores[2], entry.target))
         entries = [entry for entry in entries[:MOST] if entry.scores[2] >= LEAST_SHARE * entries[0].scores[2]]
@@ -205,24 +205,24 @@ def learn_augmenter(
     entries: WordEntries, names: Sequence[str] = EVIDENCE, vectors: Mapping[str, FloatArray] | None = None,
     seed: int = 1,
 ) -> Augmenter:  # fmt: skip
-    """Learn from known words how unknown ones are translated.
+    """Learn from known words how to translate unknown ones.
 
-    Words that were seen seldom are taken for unknown, as they are most like them: some teach which likeness tells, and
-    on others it is measured how far each source of evidence is right.
+    Rare words, which resemble unknown words most, are treated as unknown: likeness is trained on some of them, and the
+    precision of each source of evidence is measured on others.
 
     Args:
         entries: known words.
-        names: of the requested sources, some of `EVIDENCE`.
-        vectors: of known and unknown words, from monolingual text; likeness is that of letters alone without.
-        seed: of the words that are drawn.
+        names: names of the requested sources of evidence, from `EVIDENCE`.
+        vectors: vectors of known and unknown words, from monolingual text; None: likeness uses letters only.
+        seed: seed of the choice of rare words.
 
     Raises:
-        ValueError: an unknown source.
+        ValueError: a source of evidence is unknown.
     """
     if unknown := [name for name in names if name not in EVIDENCE]:
         raise ValueError(f"unknown source of evidence {unknown[0]!r}; expected some of {', '.join(EVIDENCE)}")
     seldom = [word for word in entries.ordered if entries.count(word) <= SELDOM and has_letter(word)]
-    drawn = [seldom[place] for place in np.random.default_rng(seed).permutation(len(seldom)).tolist()]
+    drawn = [seldom[index] for index in np.random.default_rng(seed).permutation(len(seldom)).tolist()]
     taught = min(TAUGHT, len(drawn) // 2)
     evidence: dict[str, Evidence] = {}
     if COMPOUND in names:

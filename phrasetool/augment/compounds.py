@@ -1,8 +1,8 @@
-"""Unknown words that are made of known ones.
+"""Translation of unknown compounds of known words.
 
-Splits are chosen as by Koehn and Knight (2003), "Empirical methods for compound splitting": the geometric mean of the
-counts of the parts decides.  What stands between parts (`s`, `en`, a hyphen), and what a part loses (`Schule` in
-`Schulhaus`), is learnt from known words whose translations are those of two parts.
+Splits are ranked by the geometric mean of the counts of the parts, as in Koehn and Knight (2003), "Empirical methods
+for compound splitting".  Letters between parts (`s`, `en`, a hyphen), and letters that a part loses (`Schule` in
+`Schulhaus`), are learnt from known words whose translations consist of those of two parts.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from phrasetool.augment.evidence import Proposal, WordEntries, WordEntry, has_letter, without_spaces
 from phrasetool.text_splitting import split_words
 
+# Minimum number of letters of a part.
 _LEAST = 3
 _MOST_PARTS = 4
-# Letters that may stand between two parts, and that a part may lose.
+# Maximum numbers of letters between two parts, and that a part may lose.
 _MOST_ADDED, _MOST_CUT = 3, 2
-# A link counts if so many known words have it, and this share of all that are made of two.
+# Minimum number of known compounds that have a link, and their minimum share of all known compounds.
 _LEAST_WORDS, _LEAST_SHARE = 3, 0.01
-# Targets of a word that are compared, or put together.
+# Maximum number of targets of a word that are compared or combined.
 _TARGETS = 5
 _SPLITS = 2
 _MOST_PROPOSALS = 20
@@ -30,11 +31,11 @@ _MOST_PROPOSALS = 20
 
 @dataclass(frozen=True)
 class Link:
-    """How a part goes into a compound.
+    """Change of a part in a compound.
 
     Attributes:
-        cut: letters that it loses at its end.
-        added: letters between it and the next part.
+        cut: letters that the part loses at its end.
+        added: letters between the part and the next one.
     """
 
     cut: str = ""
@@ -43,12 +44,12 @@ class Link:
 
 @dataclass(frozen=True)
 class CompoundRules:
-    """How a language makes words of words.
+    """Rules of compounding in a language.
 
     Attributes:
-        links: those that are known, and the share of compounds that each is found in.
+        links: the known links, and the share of compounds with each.
         turned: whether the translation begins with the last part.
-        least: letters that a part has at least.
+        least: minimum number of letters of a part.
     """
 
     links: Mapping[Link, float] = field(default_factory=lambda: {Link(): 1.0})
@@ -57,10 +58,10 @@ class CompoundRules:
 
 
 def learn_compounds(entries: WordEntries) -> CompoundRules:
-    """The rules of the source language.
+    """Learn the rules of the source language.
 
     Args:
-        entries: known words; those whose targets have a word of one part's targets and another of the other's tell.
+        entries: known words; the rules are learnt from words whose target has a token of each part's targets.
     """
     if without_spaces(entries):
         return CompoundRules(least=1)
@@ -79,7 +80,7 @@ def learn_compounds(entries: WordEntries) -> CompoundRules:
                 explanations.append((len(cut) + len(added), Link(cut, added), turned))
         if explanations:
             # The explanation of a word with the fewest changed letters counts.
-            _, link, turned = min(explanations, key=lambda one: one[0])
+            _, link, turned = min(explanations, key=lambda explanation: explanation[0])
             counts[link] += 1
             turns[turned] += 1
     least_count = max(_LEAST_WORDS, _LEAST_SHARE * counts.total())
@@ -91,7 +92,7 @@ def learn_compounds(entries: WordEntries) -> CompoundRules:
 
 
 def _stems(entries: WordEntries) -> dict[str, list[tuple[str, str]]]:
-    """Stem -> the words that it is of, and what they lose."""
+    """Return a mapping from stems to their words and the letters that these lose."""
     words_by_stem: dict[str, list[tuple[str, str]]] = {}
     for word in filter(has_letter, entries):
         for size in range(_MOST_CUT + 1):
@@ -103,34 +104,34 @@ def _stems(entries: WordEntries) -> dict[str, list[tuple[str, str]]]:
 def _two_parts(
     word: str, entries: WordEntries, stems: dict[str, list[tuple[str, str]]]
 ) -> Iterator[tuple[str, str, str, str]]:
-    """First part, what it loses, what is added, second part."""
-    for place in range(_LEAST, len(word) - _LEAST + 1):
-        if word[place:] in entries:
-            for size in range(min(_MOST_ADDED, place - _LEAST) + 1):
-                added = word[place - size : place]
-                for first, cut in stems.get(word[: place - size], ()):
+    """Yield splits in two: first part, letters that it loses, letters that are added, second part."""
+    for start in range(_LEAST, len(word) - _LEAST + 1):
+        if word[start:] in entries:
+            for size in range(min(_MOST_ADDED, start - _LEAST) + 1):
+                added = word[start - size : start]
+                for first, cut in stems.get(word[: start - size], ()):
                     # A letter that is cut and added again is not a change.
                     if first != word and not (cut and added and cut[0] == added[0]):
-                        yield first, cut, added, word[place:]
+                        yield first, cut, added, word[start:]
 
 
 def _order(entries: WordEntries, word: str, one: set[str], other: set[str]) -> bool | None:
-    """Whether a target of the word has a token of the second part before one of the first; None if it has not both."""
+    """Return whether a target of the word has the second part before the first; None if no target has both."""
     for entry in entries.lexical(word)[:_TARGETS]:
         targets = split_words(entry.target)
-        left = [place for place, target in enumerate(targets) if target in one - other]
-        right = [place for place, target in enumerate(targets) if target in other - one]
+        left = [index for index, target in enumerate(targets) if target in one - other]
+        right = [index for index, target in enumerate(targets) if target in other - one]
         if left and right:
             return right[0] < left[0]
     return None
 
 
 class Compounds:
-    """Translations put together from those of the parts.
+    """Translations of compounds, combined from those of the parts.
 
     Args:
         entries: known words.
-        rules: how parts go together.
+        rules: the rules of compounding.
     """
 
     name = "compound"
@@ -145,7 +146,7 @@ class Compounds:
                     self._stems.setdefault(word[:kept] + link.added, []).append((word, link))
 
     def splits(self, word: str) -> list[tuple[str, ...]]:
-        """Known words that make up a word, two and more, the best split first."""
+        """Return the splits of a word into two or more known words, the best first."""
         weights: dict[tuple[str, ...], float] = {}
         for parts, weight in self._parts(word, 0, _MOST_PARTS):
             mean = weight / len(parts)
@@ -153,7 +154,7 @@ class Compounds:
         return sorted(weights, key=lambda parts: (-weights[parts], parts))
 
     def _parts(self, word: str, first: int, left: int) -> Iterator[tuple[tuple[str, ...], float]]:
-        """Parts from a letter on, and the logarithm of the product of their counts and of the shares of their links."""
+        """Yield splits of the word from `first` on, and the log of the product of part counts and link shares."""
         if first and word[first:] in self._entries and len(word) - first >= self._rules.least:
             yield (word[first:],), self._weight(word[first:])
         if left > 1:
@@ -172,13 +173,13 @@ class Compounds:
         for parts in self.splits(word)[:_SPLITS]:
             choices = [self._entries.lexical(part)[:_TARGETS] for part in parts]
             for chosen in itertools.product(*choices):
-                made = _together(chosen[:: -1 if self._rules.turned else 1], " + ".join(parts))
-                if made.target not in proposals or proposals[made.target].weight < made.weight:
-                    proposals[made.target] = made
-        return sorted(proposals.values(), key=lambda one: (-one.weight, one.target))[:_MOST_PROPOSALS]
+                proposal = _together(chosen[:: -1 if self._rules.turned else 1], " + ".join(parts))
+                if proposal.target not in proposals or proposals[proposal.target].weight < proposal.weight:
+                    proposals[proposal.target] = proposal
+        return sorted(proposals.values(), key=lambda entry: (-entry.weight, entry.target))[:_MOST_PROPOSALS]
 
 
 def _together(parts: Sequence[WordEntry], origin: str) -> Proposal:
-    """The product of the scores."""
+    """Return the concatenated targets of the parts, with the products of their scores."""
     inverse, first, weight, second = (math.prod(part.scores[column] for part in parts) for column in range(4))
     return Proposal(" ".join(part.target for part in parts), weight, inverse, (first, second), origin)

@@ -1,4 +1,4 @@
-"""Evidence for the translation of an unknown word: the entries of known words, and the proposals made from them."""
+"""Evidence for translations of unknown words: entries of known words, and proposals derived from them."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ _LETTER = re.compile(r"\w")
 _DIGIT = re.compile(r"\d")
 # Kana, and Chinese characters with their extensions.
 _IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-# Targets of a word that matter: Moses takes no more by default.
+# Maximum number of targets of a word, as in Moses by default.
 MOST_TARGETS = 20
-# In the order of their columns.
+# Names of the sources of evidence, in the order of their columns.
 COMPOUND, INFLECTION, MEANING, COPY = "compound", "inflection", "meaning", "copy"
 EVIDENCE = (COMPOUND, INFLECTION, MEANING, COPY)
 
 
 def has_letter(text: str) -> bool:
-    """Whether there is a letter or a digit in it."""
+    """Return whether the text has a letter or a digit."""
     return _LETTER.search(text) is not None
 
 
 def has_digit(text: str) -> bool:
-    """Whether there is a digit in it."""
+    """Return whether the text has a digit."""
     return _DIGIT.search(text) is not None
 
 
 def without_spaces(words: Iterable[str]) -> bool:
-    """Whether most words are of a script that is written without spaces: a program decided what a word is."""
+    """Return whether most words are in a script written without spaces, so that a program segmented the text."""
     ideographic = [_IDEOGRAPH.search(word) is not None for word in words if has_letter(word) and not has_digit(word)]
     return sum(ideographic) * 2 > len(ideographic)
 
 
 @dataclass(frozen=True)
 class WordEntry:
-    """An entry whose source is one word.
+    """An entry whose source is a single word.
 
     Attributes:
-        target: the words, separated by spaces.
+        target: the target words, separated by spaces.
         scores: p(source | target), its lexical weight, p(target | source), its lexical weight.
     """
 
@@ -55,17 +55,17 @@ class WordEntry:
 
 
 class WordEntries(Mapping[str, Sequence[WordEntry]]):
-    """Word -> its entries, the most probable target first.
+    """Mapping from words to their entries, the most probable target first.
 
     Args:
-        entries: of each word.
-        counts: how often each word was seen in training.
+        entries: entries of each word.
+        counts: training count of each word.
     """
 
     def __init__(self, entries: Mapping[str, Sequence[WordEntry]], counts: Mapping[str, float]) -> None:
         self._entries = {
-            word: sorted(found, key=lambda entry: (-entry.probability, entry.target))[:MOST_TARGETS]
-            for word, found in entries.items()
+            word: sorted(candidates, key=lambda entry: (-entry.probability, entry.target))[:MOST_TARGETS]
+            for word, candidates in entries.items()
         }
         self._counts = counts
 
@@ -82,11 +82,11 @@ class WordEntries(Mapping[str, Sequence[WordEntry]]):
         return word in self._entries
 
     def count(self, word: str) -> float:
-        """How often a word was seen in training; 0 for others."""
+        """Return the training count of a word; 0 if unknown."""
         return self._counts.get(word, 0.0)
 
     def lexical(self, word: str) -> list[WordEntry]:
-        """The entries of a word whose targets have letters or digits, with probabilities that add up to 1."""
+        """Return the entries of a word whose targets have letters or digits, with probabilities normalised to 1."""
         entries = [entry for entry in self._entries[word] if has_letter(entry.target)]
         total = math.fsum(entry.probability for entry in entries)
         return [
@@ -97,20 +97,20 @@ class WordEntries(Mapping[str, Sequence[WordEntry]]):
 
     @cached_property
     def ordered(self) -> list[str]:
-        """All words, by their letters."""
+        """All words in alphabetical order."""
         return sorted(self._entries)
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A translation of an unknown word.
+    """A proposed translation of an unknown word.
 
     Attributes:
-        target: its words, separated by spaces.
-        weight: how probable it is compared with the source's other proposals; above 0.
-        inverse: p(source | target) of the entries that it comes from.
-        lexical: the two lexical weights of these, in the order of Moses' scores.
-        origin: what it comes from, for people.
+        target: the target words, separated by spaces.
+        weight: probability relative to the other proposals of the same source of evidence; above 0.
+        inverse: p(source | target) of the entries from which the proposal is derived.
+        lexical: the two lexical weights of these entries, in the order of Moses' scores.
+        origin: description of these entries, for messages.
     """
 
     target: str
@@ -125,11 +125,10 @@ class Evidence(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the source's column."""
+        """Name of the column of this source of evidence."""
 
     def proposals(self, word: str) -> Sequence[Proposal]:
-        """Translations of a word, the best first; none where the source has no evidence.
+        """Return translations of a word, the best first; empty if there is no evidence.
 
-        The word's own entries, if it has any, are not looked at: what is proposed of known words shows how good
-        proposals are.
+        Existing entries of the word are ignored, so that proposals can be evaluated on known words.
         """

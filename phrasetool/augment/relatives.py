@@ -1,7 +1,7 @@
-"""Known words that are written, or used, like an unknown one, and how likely they mean the same.
+"""Known words that are spelt or used like an unknown word, and the expected overlap of their translations.
 
-Which likeness tells is learnt from the table itself: known words that were seen seldom are taken for unknown, and a
-logistic regression learns from the likeness of two words how much of their translations they share.
+The expected overlap is learnt from the table itself: rare known words are treated as unknown, and a logistic regression
+predicts from the similarity features of two words how much of their translations they share.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from phrasetool.augment.evidence import MOST_TARGETS, Proposal, WordEntries, Wor
 from phrasetool.phrases import FloatArray
 
 _GRAM = 3
-# Relatives of a word by letters, and by use.
+# Maximum numbers of candidates for relatives of a word by letters, and by vectors.
 _NEAR, _NEAREST = 30, 20
-# Relatives whose translations count.
+# Number of relatives whose translations are used.
 _HEARD = 8
-# Words whose relatives are not looked for again.
+# Number of words whose relatives are cached.
 _REMEMBERED = 1024
-# Words that were seen at most so often are like unknown ones; how many of them teach.
+# Maximum count of words that are treated as unknown, and maximum number of them in training.
 SELDOM, TAUGHT = 4, 1500
 _FEATURES = 10
 Doubles = npt.NDArray[np.float64]
@@ -34,12 +34,12 @@ _STEPS, _PRIOR = 50, 1e-3
 
 @dataclass(frozen=True)
 class Relative:
-    """A known word.
+    """A known word that may share translations with an unknown one.
 
     Attributes:
-        word: it.
-        weight: how much of its translations the unknown word is expected to have: from 0 to 1.
-        alike: whether both begin with the same three letters or more.
+        word: the known word.
+        weight: expected share of its translations that the unknown word has, from 0 to 1.
+        alike: whether both words begin with the same three letters or more.
     """
 
     word: str
@@ -52,7 +52,7 @@ class Likeness:
 
     Args:
         entries: known words.
-        vectors: of words, of one length; for known words and unknown ones, where there are some.
+        vectors: vectors of known and unknown words, all of the same length; words may be missing.
     """
 
     def __init__(self, entries: WordEntries, vectors: Mapping[str, FloatArray] | None = None) -> None:
@@ -70,7 +70,7 @@ class Likeness:
             self._rows = _unit(np.stack(rows)) if rows else np.zeros((0, size), np.float32)
 
     def of(self, word: str) -> tuple[list[str], Doubles]:
-        """Known words that may be related, without the word itself, and what is alike in each, shape (K, 10)."""
+        """Return K known words that may be related, except the word itself, and their features, shape (K, 10)."""
         grams = _grams(word)
         shared = Counter(number for gram in grams for number in self._grams.get(gram, ()))
         near = sorted(shared, key=lambda number: (-shared[number] / (self._sizes[number] + len(grams)), number))[:_NEAR]
@@ -93,39 +93,39 @@ class Likeness:
         return cosines
 
     def _row(self, word: str, number: int, dice: float, cosines: FloatArray | None) -> list[float]:
-        other = self._words[number]
-        first = shared_beginning(word, other)
-        last = shared_beginning(word[first:][::-1], other[first:][::-1])
-        longest = max(len(word), len(other))
+        known = self._words[number]
+        first = shared_beginning(word, known)
+        last = shared_beginning(word[first:][::-1], known[first:][::-1])
+        longest = max(len(word), len(known))
         cosine = float(cosines[number]) if cosines is not None else 0.0
         return [
-            dice, first / longest, last / len(word), first / 10, len(other) / len(word),
-            abs(len(other) - len(word)) / 5, self._counts[number], cosine, dice * cosine, cosine * cosine,
+            dice, first / longest, last / len(word), first / 10, len(known) / len(word),
+            abs(len(known) - len(word)) / 5, self._counts[number], cosine, dice * cosine, cosine * cosine,
         ]  # fmt: skip
 
 
 class Relatives:
-    """Known words that an unknown one may share translations with.
+    """Known words that may share translations with an unknown one.
 
     Args:
-        likeness: of words.
-        weights: of what is alike, and what is added; see `learn_relatives`.
+        likeness: similarity features of words.
+        weights: weights of the features, and the intercept; see `learn_relatives`.
     """
 
     def __init__(self, likeness: Likeness, weights: Doubles) -> None:
         self._likeness, self._weights = likeness, weights
-        # Inflection and meaning ask for the same words.
+        # Both inflection and meaning look up every word.
         self.of = lru_cache(_REMEMBERED)(self._of)
 
     def _of(self, word: str) -> list[Relative]:
-        """The best first."""
+        """Return the relatives of a word, the best first."""
         words, rows = self._likeness.of(word)
         relative_weights = expected(rows, self._weights).tolist() if words else []
         relatives = [
             Relative(other, weight, shared_beginning(word, other) >= _GRAM)
             for other, weight in zip(words, relative_weights, strict=True)
         ]
-        return sorted(relatives, key=lambda one: (-one.weight, one.word))
+        return sorted(relatives, key=lambda relative: (-relative.weight, relative.word))
 
 
 def learn_relatives(entries: WordEntries, likeness: Likeness, taught: Sequence[str]) -> Relatives:
@@ -133,14 +133,14 @@ def learn_relatives(entries: WordEntries, likeness: Likeness, taught: Sequence[s
 
     Args:
         entries: known words.
-        likeness: of words.
-        taught: known words that are taken for unknown.
+        likeness: similarity features of words.
+        taught: known words that are treated as unknown.
     """
     rows, shares = [], []
     for word in taught:
-        others, found = likeness.of(word)
+        others, features = likeness.of(word)
         own = {entry.target: entry.probability for entry in entries.lexical(word)}
-        for other, row in zip(others, found, strict=True):
+        for other, row in zip(others, features, strict=True):
             common = (min(entry.probability, own.get(entry.target, 0.0)) for entry in entries.lexical(other))
             rows.append(row)
             shares.append(math.fsum(common))
@@ -150,17 +150,17 @@ def learn_relatives(entries: WordEntries, likeness: Likeness, taught: Sequence[s
 
 
 def shared_beginning(one: str, other: str) -> int:
-    """Letters that both begin with."""
-    for place, (first, second) in enumerate(zip(one, other, strict=False)):
+    """Return the length of the common prefix."""
+    for index, (first, second) in enumerate(zip(one, other, strict=False)):
         if first != second:
-            return place
+            return index
     return min(len(one), len(other))
 
 
 def _grams(word: str) -> set[str]:
-    """Runs of three letters, the borders included."""
+    """Return the character trigrams of a word with boundary marks."""
     marked = f"<{word}>"
-    return {marked[place : place + _GRAM] for place in range(len(marked) - _GRAM + 1)}
+    return {marked[start : start + _GRAM] for start in range(len(marked) - _GRAM + 1)}
 
 
 def _unit(rows: FloatArray) -> FloatArray:
@@ -173,11 +173,11 @@ class SharedTranslations:
     """Translations of relatives, as a source of evidence.
 
     Args:
-        name: what its column is called.
+        name: name of the column.
         entries: known words.
-        relatives: of unknown words.
-        alike: whether those with the same beginning are meant, which are forms of one word, or the others, which are
-            used alike.
+        relatives: relatives of unknown words.
+        alike: whether to use relatives with the same beginning (other forms of the word), or the others (words used
+            alike).
     """
 
     def __init__(self, name: str, entries: WordEntries, relatives: Relatives, alike: bool) -> None:
@@ -185,10 +185,12 @@ class SharedTranslations:
         self._entries, self._relatives, self._alike = entries, relatives, alike
 
     def proposals(self, word: str) -> list[Proposal]:
-        """See `Evidence`: probabilities of translations, each relative with its weight."""
+        """Return the translations of the relatives, with their probabilities weighted by the relatives' weights."""
         weights: dict[str, float] = {}
         best: dict[str, tuple[float, WordEntry, str]] = {}
-        for relative in [one for one in self._relatives.of(word) if one.alike == self._alike][:_HEARD]:
+        for relative in [candidate for candidate in self._relatives.of(word) if candidate.alike == self._alike][
+            :_HEARD
+        ]:
             for entry in self._entries.lexical(relative.word):
                 weight = relative.weight * entry.probability
                 weights[entry.target] = weights.get(entry.target, 0.0) + weight
@@ -199,18 +201,18 @@ class SharedTranslations:
             for target, weight in weights.items()
             for _, entry, origin in [best[target]]
         ]
-        return sorted(proposals, key=lambda one: (-one.weight, one.target))[:MOST_TARGETS]
+        return sorted(proposals, key=lambda candidate: (-candidate.weight, candidate.target))[:MOST_TARGETS]
 
 
 def regression(rows: Doubles, shares: Doubles) -> Doubles:
-    """The most likely weights by Newton's method, with a weak prior, so that there always are some.
+    """Fit a logistic regression by Newton's method, with a weak prior so that a solution always exists.
 
     Args:
-        rows: shape (N, n).
-        shares: what is to be expected of each row, from 0 to 1, shape (N,).
+        rows: features, shape (N, n).
+        shares: expected value of each row, from 0 to 1, shape (N,).
 
     Returns:
-        Shape (n + 1,): a weight for each feature, and what is added.
+        Shape (n + 1,): a weight for each feature, and the intercept.
     """
     mean, scale = rows.mean(0), rows.std(0)
     scale = np.where(scale > 0, scale, 1)

@@ -1,7 +1,7 @@
 """A trained text autoencoder applied to texts: their vectors, reconstructions and similar texts.
 
-Texts are processed in batches of similar lengths.  The result for a text depends on the other texts up to rounding: a
-matrix product may add up in another order where more rows take part.
+Texts are processed in batches of similar lengths.  The other texts affect the result for a text only by rounding: a
+matrix product with more rows may add up in a different order.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def reconstruct_lines(
     reconstructions = reconstruct_texts(model, ids, device, tick)
     forms = dict(zip(reversed(unescaped), reversed(words), strict=True))
     vocabulary_forms = [forms.get(word, word) for word in model.vocabulary.words]
-    lines = [b" ".join(vocabulary_forms[i] for i in one) for one in reconstructions]
+    lines = [b" ".join(vocabulary_forms[i] for i in reconstruction) for reconstruction in reconstructions]
     return ReconstructedLines(lines, int(np.count_nonzero(ids.words != UNKNOWN)))
 
 
@@ -235,7 +235,7 @@ class NearestSentences:
 
         Args:
             sentence: words of the sentence, unescaped.
-            count: maximum number of sentences; equally near ones keep their order.
+            count: maximum number of sentences; equally similar sentences keep their order.
 
         Raises:
             ValueError: the sentence has more than `LONGEST` words.
@@ -267,7 +267,7 @@ def sentence_words(model: AutoencoderModel, text: bytes) -> list[bytes]:
     """Split a sentence into words that the model can encode, and undo Moses' escapes.
 
     Raises:
-        PhraseToolError: the model knows none of the words, or there are too many.
+        PhraseToolError: none of the words is in the vocabulary, or there are too many.
     """
     words = split_words(unescape(text))
     if not set(words) & set(model.vocabulary.words[1:]):

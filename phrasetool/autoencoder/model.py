@@ -1,4 +1,4 @@
-"""A trained text autoencoder: it is saved and loaded, and can provide the encoder of a model of phrase pairs."""
+"""A trained text autoencoder: saving, loading, and its use as the encoder of a model of phrase pairs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class AutoencoderModel(SavedModel):
         """Return training settings for phrase pairs that agree with the encoder of this model.
 
         Raises:
-            ModelError: the model is not of the architecture mean-max.
+            ModelError: the model's architecture is not mean-max.
         """
         a = self._mean_max()
         options = {"word_units": a.word_units, "heads": a.heads, "feed_forward": a.feed_forward}
@@ -83,7 +83,7 @@ class AutoencoderModel(SavedModel):
                 the unknown word.
 
         Raises:
-            ModelError: the model is not of the architecture mean-max.
+            ModelError: the model's architecture is not mean-max.
         """
         self._mean_max()
         rows = {word: row for row, word in enumerate(self.vocabulary.words)}

@@ -164,7 +164,7 @@ class Autoencoder(nn.Module):
         return cast(Decoder, self.decoder)
 
     def _dropped(self, hidden: Tensor) -> Tensor:
-        """Apply dropout to the outputs of an LSTM; a block of self-attention has its own."""
+        """Apply dropout to the outputs of an LSTM; self-attention blocks apply their own."""
         return self.dropout(hidden) if self.architecture.recurrent else hidden
 
     def _encode(self, batch: LengthGroups, words: Tensor) -> Tensor:

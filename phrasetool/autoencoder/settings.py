@@ -96,7 +96,7 @@ class TextArchitecture:
         return (len(self.pooled) + 2 * self.recurrent) * self.hidden
 
     def shapes(self, vocabulary_size: int) -> dict[str, tuple[int, ...]]:
-        """Name -> shape of every array.
+        """Return the shape of every array, by name.
 
         `words` has a row per word, then one for the end of the sequence and one for its beginning; `output` has no row
         for the beginning.  Names ending in `gain` belong to layer norms.
@@ -128,7 +128,7 @@ class TextArchitecture:
 
         The initial root mean square of word vectors is 1, about that of the positions they are added to: by Glorot and
         Bengio's rule, which would count the vocabulary as inputs, they would be fifty times smaller and negligible next
-        to the positions, and mean-max would take some four times as many updates to the same reconstruction.  The
+        to the positions, and mean-max would need about four times as many updates to reconstruct equally well.  The
         initial bias of the forget gates of an LSTM is one.
         """
         arrays = {}
@@ -160,7 +160,7 @@ class AutoencoderSettings(DeclaredSettings):
         epochs: passes over the texts.
         clip: maximum norm of the gradient (5).
         min_count: words seen less often are treated as unknown.
-        vocabulary_size: maximum number of other words, the most frequent ones; 0 for all (25000 and 33090).
+        vocabulary_size: maximum number of the remaining words, the most frequent ones; 0 for all (25000 and 33090).
         precision: float32, or bfloat16 for the products with the output matrix, which are most of the work: faster on
             CPUs that support it.
         max_length: texts with more words are left out.

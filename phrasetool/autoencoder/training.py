@@ -1,8 +1,8 @@
 """Train a text autoencoder.
 
-A batch has texts of one length or of a few similar lengths, since nothing is padded; the composition and the order of
-batches are drawn for every epoch.  On a CPU a seed fixes the weights for a given number of threads (with another number
-a matrix product may add up in another order); on a GPU it does so as far as torch does.
+The texts of a batch have equal or similar lengths, because nothing is padded; the composition and the order of batches
+are drawn for every epoch.  On a CPU, a seed fixes the weights for a given number of threads (with another number, a
+matrix product may add up in a different order); on a GPU, only as far as torch is deterministic.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def training_texts(texts: Phrases, words: Sequence[bytes], settings: Autoencoder
     """Select the texts that are short enough, and build their vocabulary.
 
     Args:
-        texts: texts as ids of `words`, none without words.
+        texts: texts as ids of `words`, with at least one word each.
         words: distinct words, unescaped.
         settings: maximum length of a text, and limits of the vocabulary.
 
@@ -85,7 +85,7 @@ class AutoencoderTrainer(EpochTrainer[EpochReport]):
     """Trains a text autoencoder.
 
     Args:
-        texts: texts as ids of the vocabulary, none without words or longer than the settings allow.
+        texts: texts as ids of the vocabulary, with at least one word each and not longer than the settings allow.
         vocabulary_size: number of words of the vocabulary.
         settings: hyper-parameters.
         device: device to train on; CPU by default.
@@ -126,11 +126,11 @@ class AutoencoderTrainer(EpochTrainer[EpochReport]):
         return EpochReport(self.epoch, loss, self.updates_done)
 
     def start_errors(self) -> dict[str, StartError]:
-        """Return the cross-entropy of a uniform distribution over the words, about that before the first update."""
+        """Return the cross-entropy of a uniform distribution over the words, close to that before the first update."""
         return {"train": StartError.of(math.log(self._vocabulary_size))}
 
     def chance_level_reason(self) -> str | None:
-        """Return why the network is not better than chance; None if it is, or if there are too few texts to judge.
+        """Return the reason why the network is not better than chance; None if it is better, or with too few words.
 
         The cross-entropy of a sample of the texts is measured without dropout: after a single epoch, the mean over that
         epoch describes its beginning rather than its end.
@@ -165,9 +165,9 @@ def train_autoencoder(
 
     Raises:
         ModelError: the folder holds a finished model or an unfinished training; the checkpoint is missing, damaged, or
-            of other texts or settings.
-        DivergedError: the learning rate is too large, and the last good checkpoint stays; or the model is not better
-            than chance, and its checkpoint stays.
+            belongs to other texts or settings.
+        DivergedError: the learning rate is too large (the last good checkpoint is kept), or the model is not better
+            than chance (its checkpoint is kept).
         PhraseToolError: the folder cannot be written, or has too little room.
         ValueError: no texts, or a text has no words or more than the settings allow.
     """
@@ -175,7 +175,7 @@ def train_autoencoder(
     if not len(texts) or lengths.min() < 1 or lengths.max() > settings.max_length:
         raise ValueError(f"expected texts of 1 to {settings.max_length} words, at least one")
     run.check()
-    # A checkpoint with two Adam moments, and the one that replaces it.
+    # Space for a checkpoint with both moments of Adam, and for the one that replaces it.
     run.check_space(2 * 3 * 4 * sum(map(math.prod, settings.shape.shapes(len(vocabulary)).values())))
     identity = {"texts": fingerprint(text_parts([texts], [vocabulary.words])), "settings": settings.as_dict()}
 

@@ -20,7 +20,7 @@ from phrasetool.bert.settings import MaskedLmSettings
 from phrasetool.phrases import Int64Array, Mask, Phrases, prefix_sums
 from phrasetool.training.data import fingerprint, held_out_groups, text_parts
 
-# Special tokens, in the order of their ids, the first of all.
+# Special tokens, in the order of their ids, which are the lowest ids.
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PAD, UNKNOWN_PIECE, BEGIN, END, MASK = range(5)
 _WITHIN = "##"
@@ -29,9 +29,9 @@ _PRIVATE, _MOST_FORMS = 0xF0000, 0x1FFF0
 # Unicode categories of control, unassigned and private use characters.
 _NO_TEXT = ("Cc", "Cf", "Cn", "Co", "Cs")
 # Number of words per line of the trainer's input.
-_TOGETHER = 1000
-# Shares of the chosen pieces that are masked and that are replaced by random ones; the others stay (Devlin et al. 2019,
-# section 3.1).
+_BATCH = 1000
+# Shares of the chosen pieces that are masked and that are replaced with random ones; the others are unchanged (Devlin
+# et al. 2019, section 3.1).
 _MASKED, _REPLACED = 0.8, 0.1
 
 
@@ -81,7 +81,7 @@ def train_word_pieces(lines: Sequence[str], settings: MaskedLmSettings) -> Any:
 def _characters(words: Counter[str], settings: MaskedLmSettings) -> tuple[list[str], list[str]]:
     """Return the characters that are pieces at the start of a word, and within one.
 
-    If they would be more than half of the vocabulary, the most frequent ones are taken.
+    At most half of the vocabulary is used for them; the most frequent characters come first.
     """
     counts: Counter[str] = Counter()
     for word, count in words.items():
@@ -107,12 +107,12 @@ def _written(words: Counter[str], starts: set[str], forms: Mapping[str, str]) ->
     for word, count in words.items():
         if word[0] in starts and all(character in forms for character in word[1:]):
             encoded = word[0] + "".join(forms[character] for character in word[1:])
-            for first in range(0, count, _TOGETHER):
-                yield " ".join([encoded] * min(_TOGETHER, count - first))
+            for first in range(0, count, _BATCH):
+                yield " ".join([encoded] * min(_BATCH, count - first))
 
 
 def _alone(character: str, settings: MaskedLmSettings) -> bool:
-    """Return whether a character is always a word of its own."""
+    """Return whether a character is always a separate word."""
     ascii_mark = character.isascii() and not character.isalnum()
     if ascii_mark or unicodedata.category(character).startswith("P"):
         return True
@@ -290,7 +290,7 @@ def joined_batch(firsts: Phrases, seconds: Phrases) -> Batch:
 
 
 class Batches:
-    """Divides texts and joined pairs into batches of similar length; batches of the two kinds alternate.
+    """Division of texts and joined pairs into batches of similar length; batches of the two kinds alternate.
 
     Args:
         data: texts and pairs.
@@ -301,7 +301,7 @@ class Batches:
         self._data = data
         self._texts = data.texts.lengths + 2
         self._pairs = data.sources.lengths + data.targets.lengths + 3
-        # The sizes of batches depend on lengths alone, so that all epochs have the same number of batches.
+        # The sizes of batches depend on lengths only, so that all epochs have the same number of batches.
         self._cuts = [_cuts(lengths, batch_tokens) for lengths in (self._texts, self._pairs)]
 
     def __len__(self) -> int:
@@ -311,7 +311,7 @@ class Batches:
         """Draw the batches of an epoch; return the kind of each, `text` or `pair`, and its rows.
 
         Args:
-            rng: draws which texts of a length share a batch, and the order of the batches of each kind.
+            rng: draws which texts of equal length share a batch, and the order of the batches of each kind.
         """
         batches: list[tuple[float, bool, Int64Array]] = []
         for kind, lengths, cuts in zip(("text", "pair"), (self._texts, self._pairs), self._cuts, strict=True):

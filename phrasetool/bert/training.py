@@ -1,4 +1,4 @@
-"""Train a BERT from scratch, and save it in a folder that transformers loads as any other.
+"""Train a BERT from scratch, and save it in a folder that transformers can load.
 
 Batches of texts and of joined pairs alternate, so that pieces of one language are predicted with the translation as
 context (Lample and Conneau, 2019).  The output layer, which is as wide as the vocabulary, is computed at masked
@@ -99,7 +99,7 @@ def _special_tokens() -> dict[str, str]:
 
 
 def _tokenizer_settings(positions: int) -> dict[str, Any]:
-    # This class uses tokenizer.json unchanged; the class for BERT would add rules of its own.
+    # This class uses tokenizer.json unchanged; the class for BERT would add its own rules.
     return {
         "tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": positions,
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"], **_special_tokens(),
@@ -126,7 +126,7 @@ class MaskedLmReport:
 
 
 class MaskedLmTrainer(EpochTrainer[MaskedLmReport]):
-    """Trains a BERT.
+    """Trainer of a BERT.
 
     Args:
         data: training texts.
@@ -235,9 +235,9 @@ class MaskedLmTrainer(EpochTrainer[MaskedLmReport]):
 
 
 def checkpoint_bytes(settings: MaskedLmSettings, pieces: int) -> int:
-    """Return the maximum size of what training writes, in bytes.
+    """Return the maximum size in bytes of the files that training writes.
 
-    This is a checkpoint (parameters with two Adam moments and the best values), and the one that replaces it.
+    These are the old and the new checkpoint, each with the parameters, two moments of Adam, and the best parameters.
 
     Args:
         settings: hyper-parameters.
@@ -268,8 +268,8 @@ def train_masked_lm(
     Raises:
         ModelError: the folder holds a finished model or an unfinished training; the checkpoint is missing, damaged, or
             of other texts or settings.
-        DivergedError: the learning rate is too large; the last good checkpoint stays.
-        PhraseToolError: the folder cannot be written, or has too little room.
+        DivergedError: the learning rate is too large; the last good checkpoint is kept.
+        PhraseToolError: the folder cannot be written, or the disk has too little space.
         ValueError: no text has a piece.
     """
     if not len(data.texts) or not len(development.texts):

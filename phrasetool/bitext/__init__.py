@@ -1,1 +1,1 @@
-"""Pairs of sentences that are translations of each other: nearest neighbours, margins, selection, and their quality."""
+"""Mining of parallel sentences: nearest neighbours, margins, selection of pairs, and evaluation."""

@@ -1,6 +1,6 @@
-"""Candidate sentence pairs: their margins over other neighbours, and the selection of pairs.
+"""Candidate sentence pairs: margin scores and the selection of pairs.
 
-The margin relates the cosine of a pair to the cosines that its sides reach with others (Artetxe and Schwenk, 2019):
+The margin relates the cosine of a pair to the cosines of its sides with their neighbours (Artetxe and Schwenk, 2019):
 
     score(x, y) = margin(cos(x, y), b(x, y)),   b(x, y) = (mean cosine of x with its k nearest
                                                            + mean cosine of y with its k nearest) / 2
@@ -21,20 +21,21 @@ from phrasetool.bitext.nearest import Neighbours
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Mask
 
 MARGINS = ("ratio", "distance", "absolute")
-# A ratio to next to nothing is meaningless: sentences without near neighbours are not translations of each other.
+# Minimum denominator of a ratio.  Ratios to a value near 0 are meaningless: sentences without near neighbours are not
+# translations of each other.
 _LOWEST = 0.05
 RETRIEVALS = ("max", "forward", "backward", "intersection")
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Pairs that may be translations: each source with its neighbours, each target with its own; each pair once.
+    """Distinct pairs of sentences in which one side is a nearest neighbour of the other.
 
     Attributes:
         sources, targets: int64, shape (C,), ascending by source, then by target.
         cosines: float32, shape (C,).
-        scores: float64, shape (C,).
-        forward, backward: whether the target is a neighbour of the source, and the source of the target.
+        scores: float64, shape (C,), the margins.
+        forward, backward: bool, shape (C,), whether the target is a neighbour of the source, and vice versa.
     """
 
     sources: Int64Array
@@ -48,7 +49,7 @@ class Candidates:
         return len(self.sources)
 
     def take(self, chosen: Int64Array) -> Candidates:
-        """Some of them."""
+        """Return the chosen pairs."""
         return Candidates(
             self.sources[chosen], self.targets[chosen], self.cosines[chosen], self.scores[chosen],
             self.forward[chosen], self.backward[chosen],
@@ -56,22 +57,22 @@ class Candidates:
 
 
 def reach(found: Neighbours) -> DoubleArray:
-    """The mean cosine of each row with its neighbours; float64, shape (N,); 0 of one that has none."""
-    there = found.rows >= 0
-    total = np.where(there, found.cosines, 0).sum(1, dtype=np.float64)
-    found_reach: DoubleArray = total / np.maximum(there.sum(1), 1)
-    return found_reach
+    """Return the mean cosine of each row with its neighbours: float64, shape (N,), 0 for rows without neighbours."""
+    is_neighbour = found.rows >= 0
+    total = np.where(is_neighbour, found.cosines, 0).sum(1, dtype=np.float64)
+    mean_cosines: DoubleArray = total / np.maximum(is_neighbour.sum(1), 1)
+    return mean_cosines
 
 
 def margin(cosines: FloatArray, around: DoubleArray, how: str) -> DoubleArray:
-    """The margin of pairs; float64.
+    """Return the margin of each pair as float64.
 
     Args:
         cosines, around: a and b, shape (C,).
         how: one of `MARGINS`.
 
     Raises:
-        ValueError: there is no such margin.
+        ValueError: `how` is not one of `MARGINS`.
     """
     exact = cosines.astype(np.float64)
     if how == "ratio":
@@ -84,51 +85,56 @@ def margin(cosines: FloatArray, around: DoubleArray, how: str) -> DoubleArray:
 
 
 def candidates(forward: Neighbours, backward: Neighbours, how: str, min_cosine: float = -1.0) -> Candidates:
-    """The pairs of neighbours of both directions, with their margins.
+    """Return the pairs of neighbours of both directions, with their margins.
 
     Args:
         forward, backward: neighbours of the sources among the targets, and of the targets among the sources.
         how: one of `MARGINS`.
-        min_cosine: pairs below it are left out, whatever their margin.
+        min_cosine: minimum cosine; pairs below it are left out, whatever their margin.
 
     Raises:
-        ValueError: there is no such margin.
+        ValueError: `how` is not one of `MARGINS`.
     """
     parts: list[tuple[NDArray[Any], ...]] = []
-    for which, found in enumerate((forward, backward)):
-        own = np.repeat(np.arange(len(found.rows), dtype=np.int64), found.rows.shape[1])
-        other, cosines = found.rows.reshape(-1), found.cosines.reshape(-1)
-        good = (other >= 0) & (cosines >= np.float32(min_cosine))
-        pair = (other[good], own[good]) if which else (own[good], other[good])
-        parts.append((*pair, cosines[good], np.full(int(good.sum()), which)))
+    for direction, neighbours in enumerate((forward, backward)):
+        own_rows = np.repeat(np.arange(len(neighbours.rows), dtype=np.int64), neighbours.rows.shape[1])
+        neighbour_rows, cosines = neighbours.rows.reshape(-1), neighbours.cosines.reshape(-1)
+        kept = (neighbour_rows >= 0) & (cosines >= np.float32(min_cosine))
+        pair = (neighbour_rows[kept], own_rows[kept]) if direction else (own_rows[kept], neighbour_rows[kept])
+        parts.append((*pair, cosines[kept], np.full(int(kept.sum()), direction)))
     whole: list[NDArray[Any]] = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.lexsort((whole[3], whole[1], whole[0]))
     sources, targets, cosines, directions = (column[order] for column in whole)
     new = np.ones(len(sources), np.bool_)
     new[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
-    places = np.flatnonzero(new)
-    seen = np.zeros((2, len(places)), np.bool_)
-    seen[directions, np.cumsum(new) - 1] = True
-    around = (reach(forward)[sources[places]] + reach(backward)[targets[places]]) / 2
+    first = np.flatnonzero(new)
+    by_direction = np.zeros((2, len(first)), np.bool_)
+    by_direction[directions, np.cumsum(new) - 1] = True
+    around = (reach(forward)[sources[first]] + reach(backward)[targets[first]]) / 2
     return Candidates(
-        sources[places], targets[places], cosines[places], margin(cosines[places], around, how), seen[0], seen[1]
+        sources[first],
+        targets[first],
+        cosines[first],
+        margin(cosines[first], around, how),
+        by_direction[0],
+        by_direction[1],
     )
 
 
 def retrieve(candidates: Candidates, how: str = "max") -> Int64Array:
-    """The pairs that are taken, the best first; of equally good ones the first.
+    """Select pairs in descending order of score; ties are in the order of the candidates.
 
     Args:
         candidates: candidate pairs.
         how: `forward`, the best target of each source among its neighbours; `backward`, the best source of each
-            target; `intersection`, what both say; `max`, of what either says, the best first, each sentence once
-            (LASER's).
+            target; `intersection`, the pairs that both directions select; `max`, the best pairs that either direction
+            selects, each sentence in at most one pair (as in LASER).
 
     Returns:
-        int64, places among the candidates.
+        int64, indices of the selected candidates.
 
     Raises:
-        ValueError: there is no such way.
+        ValueError: `how` is not one of `RETRIEVALS`.
     """
     if how not in RETRIEVALS:
         raise ValueError(f"unknown retrieval {how!r}; expected one of {', '.join(RETRIEVALS)}")
@@ -145,7 +151,7 @@ def retrieve(candidates: Candidates, how: str = "max") -> Int64Array:
 
 
 def best_of_both(candidates: Candidates, count: int) -> Int64Array:
-    """The places of the candidates that are among the `count` best of their source or of their target; ascending."""
+    """Return, in ascending order, the indices of candidates among the `count` best of their source or target."""
     chosen = np.zeros(len(candidates), np.bool_)
     for own in (candidates.sources, candidates.targets):
         order = np.lexsort((np.arange(len(candidates)), -candidates.scores, own))
@@ -158,7 +164,7 @@ def best_of_both(candidates: Candidates, count: int) -> Int64Array:
 
 
 def _best_of_each(candidates: Candidates, places: Int64Array, own: Int64Array) -> Int64Array:
-    """Of each sentence that has some, its best place."""
+    """Return the index of the best candidate of each sentence that has candidates."""
     order = places[np.lexsort((places, -candidates.scores[places], own[places]))]
     first = np.ones(len(order), np.bool_)
     first[1:] = own[order][1:] != own[order][:-1]
@@ -166,17 +172,17 @@ def _best_of_each(candidates: Candidates, places: Int64Array, own: Int64Array) -
 
 
 def _best_first(scores: DoubleArray, places: Int64Array) -> Int64Array:
-    places_in_order: Int64Array = places[np.lexsort((places, -scores[places]))]
-    return places_in_order
+    ordered: Int64Array = places[np.lexsort((places, -scores[places]))]
+    return ordered
 
 
 def _first_uses(sources: Int64Array, targets: Int64Array) -> Int64Array:
-    """Which pairs, in order, have no side that one taken before has."""
+    """Return the indices of the pairs that share no sentence with a pair selected before them."""
     used: tuple[set[int], set[int]] = set(), set()
-    taken = []
-    for place, (source, target) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
+    selected = []
+    for index, (source, target) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
         if source not in used[0] and target not in used[1]:
             used[0].add(source)
             used[1].add(target)
-            taken.append(place)
-    return np.array(taken, np.int64)
+            selected.append(index)
+    return np.array(selected, np.int64)

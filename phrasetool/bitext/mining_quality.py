@@ -1,4 +1,4 @@
-"""Quality of mined pairs: precision, recall and F1 against gold pairs, and the threshold where F1 is best."""
+"""Evaluation of mined pairs: precision, recall and F1 against gold pairs, and the threshold with the best F1."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _POINTS = 200
 
 @dataclass(frozen=True)
 class MiningPoint:
-    """Pairs from a threshold up.
+    """Quality of the pairs at or above a threshold.
 
     Attributes:
-        threshold: the lowest score that is taken.
-        taken: how many pairs are.
-        right: how many of them are gold.
+        threshold: minimum score of an accepted pair.
+        taken: number of accepted pairs.
+        right: number of accepted pairs that are gold.
         precision, recall, f1: shares, 0 to 1.
     """
 
@@ -35,14 +35,14 @@ class MiningPoint:
 
 @dataclass(frozen=True)
 class MiningQuality:
-    """Mined pairs against gold pairs.
+    """Quality of mined pairs, measured against gold pairs.
 
     Attributes:
-        mined, gold: how many there are.
-        all: when every mined pair is taken.
-        best: at the threshold with the best F1; None if nothing was mined.
+        mined, gold: numbers of distinct mined pairs and of gold pairs.
+        all: quality if every mined pair is accepted.
+        best: quality at the threshold with the best F1; None if nothing was mined.
         curve: from the highest threshold to the lowest.
-        accuracy_at_1: share of gold sources whose best mined target is gold; one without a target counts as wrong.
+        accuracy_at_1: share of gold sources whose best mined target is gold; a source without a target counts as wrong.
     """
 
     mined: int
@@ -56,13 +56,13 @@ class MiningQuality:
 def evaluate_mining(
     scores: DoubleArray, pairs: Sequence[tuple[Any, Any]], gold: set[tuple[Any, Any]], points: int = _POINTS
 ) -> MiningQuality:
-    """Measure mined pairs.
+    """Measure the quality of mined pairs.
 
     Args:
         scores: float64, shape (N,), finite.
         pairs: N sources and targets; of a repeated pair, the best score counts.
-        gold: the right pairs, at least one.
-        points: of the curve.
+        gold: the correct pairs, at least one.
+        points: maximum number of points of the curve.
 
     Raises:
         ValueError: `gold` is empty.
@@ -70,33 +70,33 @@ def evaluate_mining(
     if not gold:
         raise ValueError("expected gold pairs")
     order = np.argsort(-scores, kind="stable")
-    seen: set[tuple[Any, Any]] = set()
+    distinct: set[tuple[Any, Any]] = set()
     kept: list[int] = []
-    right: list[bool] = []
+    is_gold: list[bool] = []
     best_of: dict[Any, Any] = {}
-    for place in order.tolist():
-        pair = pairs[place]
-        if pair not in seen:
-            seen.add(pair)
-            kept.append(place)
-            right.append(pair in gold)
+    for row in order.tolist():
+        pair = pairs[row]
+        if pair not in distinct:
+            distinct.add(pair)
+            kept.append(row)
+            is_gold.append(pair in gold)
             best_of.setdefault(pair[0], pair[1])
-    ranked, hits = scores[kept], np.cumsum(right, dtype=np.int64)
-    # Where a threshold can lie: behind the last of equal scores.
+    ranked, hits = scores[kept], np.cumsum(is_gold, dtype=np.int64)
+    # Possible thresholds: after the last of equal scores.
     ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True)) if len(ranked) else np.zeros(0, np.int64)
     curve = [_point(float(ranked[end]), int(end) + 1, int(hits[end]), len(gold)) for end in ends.tolist()]
     gold_sources = {source for source, _ in gold}
     first = sum((source, best_of[source]) in gold for source in gold_sources if source in best_of)
     everything = curve[-1] if curve else _point(0.0, 0, 0, len(gold))
-    # Of equally good ones, the highest threshold.
+    # `max` returns the highest of equally good thresholds.
     best = max(curve, key=lambda point: point.f1, default=None)
     return MiningQuality(len(kept), len(gold), everything, best, _thinned(curve, points), first / len(gold_sources))
 
 
 def best_threshold(scores: DoubleArray, pairs: Sequence[tuple[Any, Any]], gold: set[tuple[Any, Any]]) -> float:
-    """The threshold with the best F1; above every score if no pair is gold.
+    """Return the threshold with the best F1; a value above every score if no pair is gold.
 
-    It lies half-way to the next lower score, so that it does not hang on the last bits of one.
+    The threshold is half-way to the next lower score, so that it does not depend on the last bits of a score.
 
     Raises:
         ValueError: `gold` is empty.
@@ -117,5 +117,5 @@ def _point(threshold: float, taken: int, right: int, gold: int) -> MiningPoint:
 def _thinned(curve: list[MiningPoint], points: int) -> list[MiningPoint]:
     if len(curve) <= points:
         return curve
-    places = np.unique(np.linspace(0, len(curve) - 1, points).round().astype(np.int64))
-    return [curve[place] for place in places.tolist()]
+    rows = np.unique(np.linspace(0, len(curve) - 1, points).round().astype(np.int64))
+    return [curve[row] for row in rows.tolist()]

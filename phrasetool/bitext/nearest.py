@@ -1,12 +1,12 @@
-"""The nearest vectors of another set, both ways at once: exactly, or approximately with faiss.
+"""Nearest-neighbour search between two sets of vectors: exact in both directions at once, or approximate with faiss.
 
-Unit vectors are rounded to integers, SCALE times their length.  A product of two is then a whole number that float32
-holds exactly, in whatever order it is summed: the fastest matrix product of the processor gives the same bits for any
-number of threads and any blocks, and equal vectors are equally near.  The loss is a tenth of a thousandth of a cosine;
-the cosines of the neighbours are computed again, from the vectors as they are.
+Unit vectors are multiplied by SCALE and rounded to integers.  The product of two is then an integer that float32
+represents exactly, whatever the order of summation: the processor's fastest matrix product gives the same bits for any
+number of threads and any block size, and equal vectors are equally near.  Rounding changes a cosine by about 0.0001;
+the cosines of the neighbours are computed again from the original vectors.
 
-How many of the cells of faiss are searched is measured: as many as it takes for the nearest of a sample to be those of
-exact search.
+The number of faiss cells to search is chosen by measurement: it is increased until the nearest vectors of a sample
+agree with those of exact search.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from phrasetool.pipeline import run
 from phrasetool.text_encoders.margins import HalfArray, pair_similarities
 from phrasetool.watch import SILENT, Watch
 
-# (SCALE + sqrt(n) / 2) ** 2 < 2 ** 24, up to which float32 holds every whole number, for dimensions up to LARGEST.
+# For dimensions up to LARGEST, (SCALE + sqrt(n) / 2) ** 2 < 2 ** 24; up to there, float32 represents every integer.
 SCALE, LARGEST = 4000, 30_000
-# Rows of both sides that are multiplied at a time; and rows that a thread takes at a time at most.
+# Source and target rows multiplied at a time; maximum number of rows that a thread processes at a time.
 ROWS, COLUMNS, MOST = 512, 1024, 4096
-# Below and above every product.
+# Bounds below and above every product.
 _LOW, _HIGH = np.float32(-(2.0**25)), np.float32(2.0**25)
 _CHUNK = 32
-# How often the nearest must be the right one, on how many.
+# Required share of correct nearest neighbours, and the size of the sample on which it is measured.
 AGREEMENT, SAMPLE = 0.98, 1000
-# Vectors a cell that the cells are found with; rows that are asked for at a time.
-_TRAINING, _ASKED = 40, 512
+# Training vectors per cell; rows per query.
+_TRAINING, _QUERY_ROWS = 40, 512
 _SEED = 1
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The nearest vectors of the other side.
+    """Nearest vectors of the other side.
 
     Attributes:
-        rows: int64, shape (N, k), rows of the other side, the nearest first, of equally near ones the first; -1 where
-            there is none, as for a vector that is zero.
-        cosines: float32, shape (N, k); 0 where there is none.
+        rows: int64, shape (N, k), rows of the other side in descending order of cosine, ties in ascending order of
+            rows; -1 where there is no neighbour, for instance for a zero vector.
+        cosines: float32, shape (N, k); 0 where there is no neighbour.
     """
 
     rows: Int64Array
@@ -54,7 +54,7 @@ class Neighbours:
 
 
 def whole_numbers(vectors: npt.NDArray[Any]) -> FloatArray:
-    """Unit vectors as integers; float32."""
+    """Return unit vectors multiplied by SCALE and rounded to integers, as float32."""
     rounded: FloatArray = np.rint(vectors.astype(np.float32) * np.float32(SCALE))
     return rounded
 
@@ -67,20 +67,20 @@ def nearest_both_ways(
     block: int | None = None,
     watch: Watch = SILENT,
 ) -> tuple[Neighbours, Neighbours]:
-    """The k nearest targets of each source, and sources of each target, by cosine.
+    """Return the k nearest targets of each source, and the k nearest sources of each target, by cosine.
 
     Args:
-        sources, targets: unit rows, float16, shapes (S, n) and (T, n); rows of zeros are near to nothing.
-        k: how many; at most as many as the other side has.
-        threads: worker threads.
-        block: source rows that a thread takes at a time.
-        watch: follows the work.
+        sources, targets: unit rows, float16, shapes (S, n) and (T, n); zero rows neither have nor are neighbours.
+        k: number of neighbours, limited to the number of rows of the other side.
+        threads: number of worker threads.
+        block: number of source rows that a thread processes at a time.
+        watch: progress listener.
 
     Returns:
         Neighbours of the sources, shape (S, min(k, T)), and of the targets, shape (T, min(k, S)).
 
     Raises:
-        ValueError: dimensions differ or are too large; or k or the block is not positive.
+        ValueError: the dimensions differ or are too large, or `k` or `block` is not positive.
     """
     best = exact_rows(sources, targets, k, threads, block, watch)
     return with_cosines(best[0], sources, targets), with_cosines(best[1], targets, sources)
@@ -94,35 +94,37 @@ def exact_rows(
     block: int | None = None,
     watch: Watch = SILENT,
 ) -> tuple[Int64Array, Int64Array]:
-    """The rows of the nearest alone; see `nearest_both_ways`."""
+    """Return only the rows of the neighbours that `nearest_both_ways` returns."""
     from threadpoolctl import threadpool_limits
 
     if sources.shape[1] != targets.shape[1] or sources.shape[1] > LARGEST:
-        raise ValueError(f"expected vectors of one dimension up to {LARGEST}, not {sources.shape} and {targets.shape}")
+        raise ValueError(
+            f"expected vectors of equal dimension up to {LARGEST}, not {sources.shape} and {targets.shape}"
+        )
     if k < 1 or (block is not None and block < 1):
-        raise ValueError("expected at least one neighbour, and one row a block")
+        raise ValueError("k and block must be positive")
     near = min(k, len(targets)), min(k, len(sources))
     known = known_rows(targets)
-    # Enough blocks for all threads.
+    # Small enough that every thread gets blocks.
     block = block or max(ROWS, min(MOST, -(-len(sources) // (4 * threads * ROWS)) * ROWS))
-    places = ((first, min(first + block, len(sources))) for first in range(0, len(sources), block))
+    blocks = ((first, min(first + block, len(sources))) for first in range(0, len(sources), block))
 
     def work(place: tuple[int, int]) -> tuple[_Best, _Best]:
         return _of_block(sources, targets, known, place, near)
 
     forward: list[Int32Array] = [np.zeros((0, near[0]), np.int32)]
     backward = _Best.empty(len(targets), near[1])
-    # One thread a product: the workers share the processors.
+    # One BLAS thread per product: the workers share the processors.
     with threadpool_limits(1, "blas"), watch.items("nearest", len(sources), "sentence") as tick:
-        for found, others in run(places, work, threads):
-            forward.append(found.rows)
-            _merge(others.values, others.rows, backward.values, backward.rows)
-            tick(len(found.rows))
+        for forward_best, backward_best in run(blocks, work, threads):
+            forward.append(forward_best.rows)
+            _merge(backward_best.values, backward_best.rows, backward.values, backward.rows)
+            tick(len(forward_best.rows))
     return np.concatenate(forward).astype(np.int64), backward.rows.astype(np.int64)
 
 
 def with_cosines(rows: Int64Array, own: HalfArray, others: HalfArray) -> Neighbours:
-    """Neighbours with their cosines, which do not depend on how they were found."""
+    """Return neighbours with their cosines, computed independently of the search method."""
     none = np.zeros(0, np.float32)
     flat = np.repeat(np.arange(len(own), dtype=np.int64), rows.shape[1])
     cosines, _ = pair_similarities(flat, np.ascontiguousarray(rows.reshape(-1)), (own, others), (none, none), False)
@@ -131,7 +133,7 @@ def with_cosines(rows: Int64Array, own: HalfArray, others: HalfArray) -> Neighbo
 
 @dataclass(frozen=True)
 class _Best:
-    """The largest products of rows, descending, and what they are with; -1 where there are fewer."""
+    """Largest products of each row in descending order, and the rows of the other side; -1 where there are fewer."""
 
     values: FloatArray
     rows: Int32Array
@@ -146,14 +148,14 @@ def _pieces(count: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def known_rows(vectors: HalfArray) -> Mask:
-    """Which rows are not zero; shape (N,)."""
+    """Return which rows are not zero: bool, shape (N,)."""
     return np.concatenate([np.zeros(0, np.bool_), *(vectors[a:b].any(1) for a, b in _pieces(len(vectors), MOST))])
 
 
 def _of_block(
     sources: HalfArray, targets: HalfArray, known: Mask, place: tuple[int, int], near: tuple[int, int]
 ) -> tuple[_Best, _Best]:
-    """The best of some sources among all targets, and of all targets among these sources."""
+    """Return the best targets of a block of sources, and the best sources of this block for all targets."""
     own = whole_numbers(sources[place[0] : place[1]])
     own_known = known_rows(sources[place[0] : place[1]])
     forward, backward = _Best.empty(len(own), near[0]), _Best.empty(len(targets), near[1])
@@ -170,14 +172,14 @@ def _of_block(
 
 @exact_kernel
 def _insert(value: float, row: int, values: FloatArray, rows: Int32Array) -> None:
-    """Into descending values, behind equal ones; the last one is lost."""
-    place = len(values) - 1
-    while place > 0 and values[place - 1] < value:
-        values[place] = values[place - 1]
-        rows[place] = rows[place - 1]
-        place -= 1
-    values[place] = value
-    rows[place] = row
+    """Insert a value into descending values, after equal values; the last value is dropped."""
+    position = len(values) - 1
+    while position > 0 and values[position - 1] < value:
+        values[position] = values[position - 1]
+        rows[position] = rows[position - 1]
+        position -= 1
+    values[position] = value
+    rows[position] = row
 
 
 @exact_kernel
@@ -193,7 +195,7 @@ def _select(
     column_values: FloatArray,
     column_rows: Int32Array,
 ) -> None:
-    """Take products of a tile into the best of its rows and columns; `least` is what a column's must exceed."""
+    """Merge the products of a tile into the best of its rows and columns; `least` is the lower bound per column."""
     count, width = products.shape
     last_row, last_column = row_values.shape[1] - 1, column_values.shape[1] - 1
     for i in range(count):
@@ -202,11 +204,11 @@ def _select(
         bound = row_values[i, last_row]
         for start in range(0, width, _CHUNK):
             end = min(start + _CHUNK, width)
-            # Without a branch, so that the processor compares many at a time; few are taken.
-            taken = 0
+            # Without a branch, so that the processor compares many at a time; few products exceed a bound.
+            exceeding = 0
             for j in range(start, end):
-                taken += int(products[i, j] > bound) | int(products[i, j] > least[j])
-            if not taken:
+                exceeding += int(products[i, j] > bound) | int(products[i, j] > least[j])
+            if not exceeding:
                 continue
             for j in range(start, end):
                 value = products[i, j]
@@ -220,7 +222,7 @@ def _select(
 
 @exact_kernel
 def _merge(values: FloatArray, rows: Int32Array, best_values: FloatArray, best_rows: Int32Array) -> None:
-    """Take the best of later rows into the best of all."""
+    """Merge the best of later rows into the best of all rows."""
     last = best_values.shape[1] - 1
     for i in range(len(values)):
         for j in range(values.shape[1]):
@@ -231,12 +233,12 @@ def _merge(values: FloatArray, rows: Int32Array, best_values: FloatArray, best_r
 
 @dataclass(frozen=True)
 class Agreement:
-    """How approximate a search was.
+    """Accuracy of an approximate search.
 
     Attributes:
-        share: of the sample, those whose nearest is the right one.
-        sample: how many.
-        cells, probed: how many cells there are, and how many are looked into.
+        share: share of the sample whose nearest neighbour is correct.
+        sample: number of rows in the sample.
+        cells, probed: number of cells, and number of cells that are searched.
     """
 
     share: float
@@ -248,40 +250,40 @@ class Agreement:
 def approximately_nearest(
     own: HalfArray, others: HalfArray, k: int, threads: int = 1, watch: Watch = SILENT
 ) -> tuple[Neighbours, Agreement]:
-    """The k nearest others of each row, by cosine; most of them.
+    """Return approximately the k nearest others of each row by cosine, and the accuracy of the search.
 
     Args:
-        own, others: unit rows, float16, shapes (N, n) and (M, n); rows of zeros are near to nothing.
-        k: how many; at most M.
-        threads: worker threads; the result does not depend on them.
-        watch: follows the work.
+        own, others: unit rows, float16, shapes (N, n) and (M, n); zero rows neither have nor are neighbours.
+        k: number of neighbours, limited to M.
+        threads: number of worker threads; the result does not depend on it.
+        watch: progress listener.
 
     Raises:
         ModuleNotFoundError: faiss is not installed.
-        ValueError: k is not positive, or dimensions differ.
+        ValueError: `k` is not positive, or the dimensions differ.
     """
     from threadpoolctl import threadpool_limits
 
     if k < 1 or own.shape[1] != others.shape[1]:
-        raise ValueError("expected at least one neighbour, and vectors of one dimension")
-    known, asked = np.flatnonzero(known_rows(others)), np.flatnonzero(known_rows(own))
+        raise ValueError("expected at least one neighbour, and vectors of equal dimension")
+    known, query_rows = np.flatnonzero(known_rows(others)), np.flatnonzero(known_rows(own))
     rows = np.full((len(own), min(k, len(others))), -1, np.int64)
-    if not len(known) or not len(asked):
+    if not len(known) or not len(query_rows):
         return with_cosines(rows, own, others), Agreement(1.0, 0, 0, 0)
-    sample = np.sort(np.random.default_rng(_SEED).choice(asked, min(SAMPLE, len(asked)), replace=False))
-    right = exact_rows(np.ascontiguousarray(own[sample]), others, 1, threads)[0][:, 0]
+    sample = np.sort(np.random.default_rng(_SEED).choice(query_rows, min(SAMPLE, len(query_rows)), replace=False))
+    correct = exact_rows(np.ascontiguousarray(own[sample]), others, 1, threads)[0][:, 0]
     with threadpool_limits(1):
         index = _index(others, known, watch)
         probed = min(8, index.nlist)
         while True:
             nearest = known[_search(index, own, sample, 1, probed, threads)[:, 0]]
-            share = float(_as_near(nearest, right, own, others, sample).mean())
+            share = float(_as_near(nearest, correct, own, others, sample).mean())
             if share >= AGREEMENT or probed == index.nlist:
                 break
             probed = min(2 * probed, index.nlist)
-        with watch.items("nearest", len(asked), "sentence") as tick:
-            for first in range(0, len(asked), _ASKED * threads * 4):
-                part = asked[first : first + _ASKED * threads * 4]
+        with watch.items("nearest", len(query_rows), "sentence") as tick:
+            for first in range(0, len(query_rows), _QUERY_ROWS * threads * 4):
+                part = query_rows[first : first + _QUERY_ROWS * threads * 4]
                 nearest = _search(index, own, part, rows.shape[1], probed, threads)
                 rows[part] = np.where(nearest >= 0, known[nearest], -1)
                 tick(len(part))
@@ -289,7 +291,7 @@ def approximately_nearest(
 
 
 def _index(vectors: HalfArray, known: Int64Array, watch: Watch) -> Any:
-    """An inverted file of the known rows as float16."""
+    """Return an inverted-file index of the known rows as float16."""
     import faiss
 
     faiss.omp_set_num_threads(1)
@@ -311,31 +313,31 @@ def _index(vectors: HalfArray, known: Int64Array, watch: Watch) -> Any:
 
 
 def _search(index: Any, own: HalfArray, rows: Int64Array, k: int, probed: int, threads: int) -> Int64Array:
-    """Places in the index, shape (len(rows), k); -1 where fewer were found."""
+    """Return positions in the index: int64, shape (len(rows), k), -1 where fewer were found."""
     import faiss
 
     settings = faiss.SearchParametersIVF(nprobe=probed)  # type: ignore[call-arg]
 
     def work(part: Int64Array) -> Int64Array:
-        # A setting of this thread.
+        # This setting applies to the current thread only.
         faiss.omp_set_num_threads(1)
         neighbours: Int64Array = index.search(np.ascontiguousarray(own[part], np.float32), k, params=settings)[1]
         return neighbours
 
-    parts = (rows[first : first + _ASKED] for first in range(0, len(rows), _ASKED))
+    parts = (rows[first : first + _QUERY_ROWS] for first in range(0, len(rows), _QUERY_ROWS))
     return np.concatenate(list(run(parts, work, threads)))
 
 
 def _as_near(
     nearest: Int64Array, right: Int64Array, own: HalfArray, others: HalfArray, sample: Int64Array
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return whether each nearest vector is the right one, or equal to it."""
+    """Return whether each nearest vector is the correct one, or equal to it."""
     same: np.ndarray[Any, np.dtype[np.bool_]] = (nearest == right) | (others[nearest] == others[right]).all(1)
     return same
 
 
 def _ordered(rows: Int64Array, own: HalfArray, others: HalfArray) -> Neighbours:
-    """The nearest first, of equally near ones the first."""
+    """Sort the neighbours of each row by descending cosine, ties by row."""
     neighbours = with_cosines(rows, own, others)
     order = np.lexsort((rows, -neighbours.cosines, rows < 0), axis=1)
     return Neighbours(np.take_along_axis(rows, order, 1), np.take_along_axis(neighbours.cosines, order, 1))

@@ -1,1 +1,1 @@
-"""The loop of `phrasetool.pipeline` on several machines."""
+"""The loop of `phrasetool.pipeline`, distributed over several machines."""

@@ -1,8 +1,8 @@
-"""Blocks worked on by the processes of a Ray cluster; the results are those of `phrasetool.pipeline.run`, in its order.
+"""Block processing on a Ray cluster, with the same results in the same order as `phrasetool.pipeline.run`.
 
-Each process gets the work once, with all that it refers to (a model, a table), and then blocks.  A process that is
-killed, or whose machine goes, costs time alone: its blocks are given to others, and another process takes its place.
-Nothing is shuffled, and no file but those of the one process that reads and writes is looked at.
+Each process receives the work function once, with all that it refers to (a model, a table), and then blocks.  If a
+process is killed or its machine fails, only time is lost: another process replaces it, and its blocks are processed
+again.  No data is shuffled, and only the one process that reads the input and writes the output accesses files.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from phrasetool.errors import PhraseToolError, first_line
 Block = TypeVar("Block")
 Result = TypeVar("Result")
 
-# Small blocks (sentences) travel together: at most this many, or this many bytes.
+# Small blocks (sentences) are sent in batches of at most this many blocks or bytes.
 _ITEMS, _BYTES = 32, 1 << 20
-# Batches that wait at a process, so that it never waits.
-_AT_ONCE = 2
-# A failure of this many processes in a row is not an accident.
-_MOST_LOST = 100
-# Seconds within which some process must have answered; a batch takes a few.
-_PATIENCE = 600
+# Batches assigned to a process at once, so that it never idles.
+_QUEUE_LENGTH = 2
+# Maximum number of lost processes per call; more are not a coincidence.
+_MAX_LOST = 100
+# Seconds within which some process must answer; a batch takes a few seconds.
+_TIMEOUT_SECONDS = 600
 
 
 class _Worker:
-    """A process of the cluster.
+    """Worker process of the cluster.
 
     Args:
-        work: pickled, what is done to a block; in bytes of its own, so that its arrays can be written to, as those of
-            the process that it comes from.
+        work: the pickled function that processes a block.  It is passed as bytes so that the arrays that it refers to
+            are writable, as in the process that sent it.
     """
 
     def __init__(self, work: bytes) -> None:
         self._work: Callable[[Any], Any] = cloudpickle.loads(work)
 
     def ready(self) -> int:
-        """The number of the process."""
+        """Return the ID of the process."""
         return os.getpid()
 
     def work(self, blocks: bytes) -> bytes:
-        """Work on a batch; the results, pickled, and the error that ended it, if one did."""
+        """Process a batch; return the pickled results, and the error that stopped it, or None."""
         results: list[Any] = []
         try:
             for block in cloudpickle.loads(blocks):
@@ -61,11 +61,11 @@ class _Worker:
 
 @dataclass
 class _Batch:
-    """Blocks on their way.
+    """Batch of blocks in progress.
 
     Attributes:
-        data: the blocks, pickled; kept until there is a result, as a process may be lost.
-        result: of all of them, once it is there.
+        data: the pickled blocks, kept until the result arrives because a process may be lost.
+        result: the pickled result of all blocks; None until it arrives.
     """
 
     data: bytes
@@ -74,13 +74,13 @@ class _Batch:
 
 @dataclass
 class _Process:
-    """One of the cluster.
+    """State of one worker process.
 
     Attributes:
-        actor: the process itself.
-        start: reference that resolves once the process has started; None afterwards.  A cluster that has too few
-            processors, as one that lost a machine, never starts some.
-        under_way: what it has to do: reference -> batch.
+        actor: the Ray actor.
+        start: reference that resolves once the process has started; None afterwards.  If the cluster has too few
+            processors, for instance after losing a machine, some processes never start.
+        under_way: the batches assigned to the process: reference -> batch.
     """
 
     actor: Any
@@ -89,16 +89,19 @@ class _Process:
 
     @property
     def references(self) -> list[Any]:
-        """References that the process has yet to answer."""
+        """References to results that are still pending."""
         return list(self.under_way) if self.start is None else [self.start]
 
 
 class RayRunner:
-    """Does what `phrasetool.pipeline.run` does, on a Ray cluster.
+    """Counterpart of `phrasetool.pipeline.run` on a Ray cluster.
 
     Args:
-        address: of the cluster; None to start one on this machine, with as many processors as it has.
-        processors: how many to start then; None for all.
+        address: address of the cluster; None to start one on this machine.
+        processors: number of processors of a cluster started on this machine; None for all.
+
+    Attributes:
+        lost: number of processes lost so far.
 
     Raises:
         PhraseToolError: no cluster answers at the address.
@@ -106,7 +109,7 @@ class RayRunner:
 
     def __init__(self, address: str | None = None, processors: int | None = None) -> None:
         self.lost = 0
-        # The cluster's own messages are not the user's.
+        # Hide the cluster's own messages from the user.
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
         try:
             if not ray.is_initialized():
@@ -115,21 +118,23 @@ class RayRunner:
                 else:
                     ray.init(address, **{name: quiet[name] for name in ("log_to_driver", "logging_level")})
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise PhraseToolError(f"{address or 'ray'}: no cluster runs there: {first_line(error)}") from error
+            raise PhraseToolError(
+                f"{address or 'ray'}: cannot connect to a Ray cluster: {first_line(error)}"
+            ) from error
 
     @property
     def address(self) -> str:
-        """Where other processes find the cluster."""
+        """Address at which other processes reach the cluster."""
         return str(ray.get_runtime_context().gcs_address)
 
     def __call__(self, blocks: Iterable[Block], work: Callable[[Block], Result], threads: int) -> Iterator[Result]:
-        """See `phrasetool.pipeline.run`; `threads` processes work.
+        """Yield the result of each block in order, like `phrasetool.pipeline.run`, using `threads` processes.
 
-        Items are handed out one by one where `work.large` is true, else several small ones at once.
+        Blocks are sent one by one if `work.large` is true, otherwise several small blocks at a time.
 
         Raises:
-            PhraseToolError: processes are lost one after another, or none can be started.
-            ValueError: fewer than one process.
+            PhraseToolError: too many processes are lost, or no process answers.
+            ValueError: `threads` is less than 1.
         """
         if threads < 1:
             raise ValueError(f"cannot run on {threads} processes")
@@ -138,7 +143,7 @@ class RayRunner:
         try:
             for data in _batches(blocks, 1 if getattr(work, "large", False) else _ITEMS):
                 under_way.append(pool.submit(_Batch(data)))
-                while under_way and (len(under_way) > (_AT_ONCE + 1) * threads or under_way[0].result is not None):
+                while under_way and (len(under_way) > (_QUEUE_LENGTH + 1) * threads or under_way[0].result is not None):
                     yield from pool.results(under_way.popleft())
             while under_way:
                 yield from pool.results(under_way.popleft())
@@ -148,7 +153,7 @@ class RayRunner:
 
 
 class _Pool:
-    """Processes that do one kind of work."""
+    """Pool of processes that run the same work function."""
 
     def __init__(self, work: bytes, size: int) -> None:
         self._work = ray.put(work)
@@ -162,44 +167,44 @@ class _Pool:
         return _Process(actor, actor.ready.remote())
 
     def submit(self, batch: _Batch) -> _Batch:
-        """Have a batch worked on, when its turn comes."""
+        """Queue a batch for processing."""
         self._waiting.append(batch)
         self._give()
         self._collect(0)
         return batch
 
     def results(self, batch: _Batch) -> Iterator[Any]:
-        """The results of a batch, once they are there.
+        """Wait for a batch and yield its results.
 
         Raises:
-            Exception: what the work raised.
+            Exception: the exception that the work function raised.
         """
         while batch.result is None:
             self._give()
-            self._collect(_PATIENCE)
+            self._collect(_TIMEOUT_SECONDS)
         results, error = cloudpickle.loads(batch.result)
         yield from results
         if error is not None:
             raise error
 
     def _give(self) -> None:
-        """Give batches to processes that have started and have little to do."""
+        """Assign queued batches to started processes that have fewer than `_QUEUE_LENGTH`."""
         started = [process for process in self._processes if process.start is None]
         while started and self._waiting:
-            process = min(started, key=lambda one: len(one.under_way))
-            if len(process.under_way) >= _AT_ONCE:
+            process = min(started, key=lambda candidate: len(candidate.under_way))
+            if len(process.under_way) >= _QUEUE_LENGTH:
                 return
             batch = self._waiting.popleft()
             process.under_way[process.actor.work.remote(batch.data)] = batch
 
     def _collect(self, seconds: float) -> None:
-        """Take what is done; wait for one if there is time."""
+        """Collect finished work, waiting up to `seconds` for one result."""
         references = [reference for process in self._processes for reference in process.references]
         ready, _ = ray.wait(references, num_returns=1, timeout=seconds)
         if not ready and seconds:
             raise PhraseToolError(f"no process of the cluster answered within {seconds:,.0f} seconds")
         for reference in ready:
-            process = next(one for one in self._processes if reference in one.references)
+            process = next(candidate for candidate in self._processes if reference in candidate.references)
             try:
                 result = ray.get(reference)
             except (RayActorError, ObjectLostError) as error:
@@ -210,9 +215,9 @@ class _Pool:
                 process.start = None
 
     def _replace(self, process: _Process, error: RayError) -> None:
-        """Another process for one that is lost; its batches are worked on before all others."""
+        """Start a process in place of a lost one, and requeue its batches first."""
         self.lost += 1
-        if self.lost > _MOST_LOST:
+        if self.lost > _MAX_LOST:
             raise PhraseToolError(f"{self.lost} processes of the cluster were lost, the last one by: {error}")
         self._waiting.extendleft(reversed(process.under_way.values()))
         self._processes.remove(process)
@@ -226,7 +231,7 @@ class _Pool:
 
 
 def _batches(blocks: Iterable[Any], most: int) -> Iterator[bytes]:
-    """Blocks, pickled in batches of so many at most."""
+    """Yield pickled batches of at most `most` blocks."""
     iterator = iter(blocks)
     for first in iterator:
         data = _pickled([first])
@@ -236,6 +241,6 @@ def _batches(blocks: Iterable[Any], most: int) -> Iterator[bytes]:
 
 
 def _pickled(value: object) -> bytes:
-    """With functions that other processes cannot import, and with all arrays inside."""
+    """Pickle a value by value: with functions that other processes cannot import, and with all arrays inline."""
     data: bytes = cloudpickle.dumps(value, protocol=5)
     return data

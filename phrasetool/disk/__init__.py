@@ -1,1 +1,1 @@
-"""Files and folders during long work: temporary ones, columns on disk, packed values, and replaced output folders."""
+"""Temporary files and folders, columns on disk, packed values, and atomic replacement of output folders."""

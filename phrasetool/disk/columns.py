@@ -1,8 +1,8 @@
-"""Columns of numbers and records in files without a name, for more rows than fit into memory.
+"""Columns of numbers and partitioned records in unnamed temporary files, for more rows than fit into memory.
 
-A column is written once from the front, read by rows, and never mapped into memory.  Records are partitioned by a
-number that each of them has, so that every part fits into memory.  The system removes the files when their process
-ends, however it ends.
+A column is written sequentially, read by rows, and never mapped into memory.  Records are partitioned by a numeric key,
+so that every part fits into memory.  The operating system removes the files when the process ends, even if it is
+killed.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ import numpy.typing as npt
 from phrasetool.errors import PhraseToolError, reason
 from phrasetool.phrases import Int64Array
 
-# Bytes that are read at a time where a whole column is read.
+# Bytes read at a time when a whole column is read.
 PIECE = 1 << 22
 Records = npt.NDArray[Any]
-# Each part is an open file.
+# Maximum number of parts; each is an open file.
 _MOST = 200
-# Numbers that are drawn for each part, to part in like sizes.
+# Numbers sampled per part to choose cuts that give parts of similar size.
 _DRAWN = 256
 
 
 class DiskColumn:
     """Rows of numbers on disk.
 
-    Rows may be read by several threads, also those that stand there while others are appended.
+    Several threads may read rows, even while other rows are appended.
 
     Args:
-        folder: in which the file is made; None for the system's folder of temporary files.
-        dtype: of the numbers.
-        width: numbers of a row; 1: arrays have shape (N,), more: shape (N, width).
+        folder: folder of the file; None for the system's temporary folder.
+        dtype: type of the numbers.
+        width: numbers per row; arrays have shape (N,) if it is 1, else (N, width).
 
     Raises:
         PhraseToolError: the folder cannot be written to.
@@ -49,7 +49,7 @@ class DiskColumn:
         self._row = self.dtype.itemsize * width
         self._rows = 0
         try:
-            # Without a buffer, which would stay unwritten where the disk is full.
+            # Unbuffered: a buffer would remain unwritten if the disk is full.
             file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
         except OSError as error:
             raise self._error("write", error) from error
@@ -60,54 +60,54 @@ class DiskColumn:
         return self._rows
 
     def append(self, values: npt.NDArray[Any]) -> None:
-        """Write rows behind the last one.
+        """Append rows.
 
         Args:
-            values: of the column's type, shape (R,) or (R, width).
+            values: array of the column's type, shape (R,) or (R, width).
 
         Raises:
-            ValueError: the values are of another type or shape.
-            PhraseToolError: they cannot be written.
+            ValueError: the values have another type or shape.
+            PhraseToolError: the rows cannot be written.
         """
         shape = (len(values),) if self.width == 1 else (len(values), self.width)
         if values.dtype != self.dtype or values.shape != shape:
             raise ValueError(f"rows are {values.dtype} of shape {values.shape}, expected {self.dtype} of {shape}")
-        # Views of bytes: an empty array has none.
+        # A copy as bytes, because an empty array cannot be viewed as bytes.
         rest = memoryview(np.ascontiguousarray(values).tobytes())
-        place = self._rows * self._row
+        offset = self._rows * self._row
         try:
             while rest:
-                written = os.pwrite(self._handle, rest, place)
-                rest, place = rest[written:], place + written
+                written = os.pwrite(self._handle, rest, offset)
+                rest, offset = rest[written:], offset + written
         except OSError as error:
             raise self._error("write", error) from error
         self._rows += len(values)
 
     def read(self, first: int, last: int) -> npt.NDArray[Any]:
-        """Rows first..last - 1; fewer where there are no more.
+        """Return rows first..last - 1; fewer if the column ends before.
 
         Raises:
-            PhraseToolError: they cannot be read.
+            PhraseToolError: the rows cannot be read.
         """
         rows = max(min(last, self._rows) - first, 0)
         values = np.empty((rows, self.width) if self.width > 1 else rows, self.dtype)
-        rest, place = values.reshape(-1).view(np.uint8).data, first * self._row
+        rest, offset = values.reshape(-1).view(np.uint8).data, first * self._row
         try:
             while rest:
-                if not (count := os.preadv(self._handle, [rest], place)):
+                if not (count := os.preadv(self._handle, [rest], offset)):
                     raise OSError(0, "the file is shorter than it was written")
-                rest, place = rest[count:], place + count
+                rest, offset = rest[count:], offset + count
         except OSError as error:
             raise self._error("read", error) from error
         return values
 
     def pieces(self) -> Iterator[npt.NDArray[Any]]:
-        """All rows, a few megabytes at a time, in order."""
+        """Yield all rows in order, a few megabytes at a time."""
         step = max(PIECE // self._row, 1)
         return (self.read(first, first + step) for first in range(0, self._rows, step))
 
     def all(self) -> npt.NDArray[Any]:
-        """All rows in memory."""
+        """Return all rows."""
         return self.read(0, self._rows)
 
     def _error(self, what: str, error: OSError) -> PhraseToolError:
@@ -115,12 +115,12 @@ class DiskColumn:
 
 
 class Partitions:
-    """Records in parts: those of one part keep the order in which they were added.
+    """Records partitioned by number; within a part, records keep the order in which they were added.
 
     Args:
-        folder: where the files without a name are; None for the system's folder of temporary files.
-        dtype: of a record, with named fields.
-        cuts: int64, shape (P - 1,), ascending: part p has the records whose numbers are in [cuts[p - 1], cuts[p]).
+        folder: folder of the unnamed files; None for the system's temporary folder.
+        dtype: structured type of a record.
+        cuts: int64, shape (P - 1,), ascending: part p contains the records with numbers in [cuts[p - 1], cuts[p]).
     """
 
     def __init__(self, folder: str | None, dtype: npt.DTypeLike, cuts: Int64Array) -> None:
@@ -133,7 +133,11 @@ class Partitions:
         return len(self.cuts) + 1
 
     def add(self, numbers: Int64Array, **fields: npt.NDArray[Any]) -> None:
-        """Add records: what each has in each field, and the number that it is parted by.
+        """Add records.
+
+        Args:
+            numbers: shape (R,), the number that each record is partitioned by.
+            fields: for each field of the type, the values of the records.
 
         Raises:
             PhraseToolError: the folder cannot be written to, or the disk is full.
@@ -151,47 +155,47 @@ class Partitions:
             self._columns[part].append(records[bounds[part] : bounds[part + 1]])
 
     def take(self, part: int) -> Records:
-        """The records of a part, which are removed from the disk.
+        """Return the records of a part, and remove them from the disk.
 
         Raises:
-            PhraseToolError: they cannot be read.
+            PhraseToolError: the records cannot be read.
         """
         column = self._columns.pop(part, None)
         return np.empty(0, self.dtype) if column is None else column.all()
 
     def bounds(self, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """The range of numbers of each part, of all numbers in first..last - 1."""
+        """Yield the range of numbers of each part, within first..last - 1."""
         ends = [first, *np.clip(self.cuts, first, last).tolist(), last]
         return pairwise(ends)
 
 
 def parts_for(rows: int, row_bytes: int, memory: int) -> int:
-    """How many parts it takes so that one of them fits into memory.
+    """Return the number of parts needed for one part to fit into memory, at most 200.
 
     Args:
-        rows: how many records there are, at most.
-        row_bytes: that each takes when its part is worked on.
-        memory: bytes.
+        rows: maximum number of records.
+        row_bytes: bytes that a record takes while its part is processed.
+        memory: available memory in bytes.
     """
     return int(min(max(-(-rows * row_bytes // max(memory, 1)), 1), _MOST))
 
 
 def even_cuts(rows: int, parts: int) -> Int64Array:
-    """Cuts of the numbers 0..rows - 1 into parts of one size."""
+    """Return cuts that divide the numbers 0..rows - 1 into parts of equal size."""
     return np.arange(1, parts, dtype=np.int64) * -(-rows // parts)
 
 
-def drawn_cuts(pieces: Callable[[], Iterable[Int64Array]], rows: int, parts: int) -> Int64Array:
-    """Cuts of numbers that are not evenly spread, into parts of about one size; one number is in one part.
+def sampled_cuts(pieces: Callable[[], Iterable[Int64Array]], rows: int, parts: int) -> Int64Array:
+    """Return cuts that divide unevenly distributed numbers into parts of about equal size, estimated from a sample.
 
     Args:
-        pieces: gives all numbers, piece by piece.
-        rows: how many there are, at most.
-        parts: number of parts; there may be fewer.
+        pieces: returns all numbers, in pieces.
+        rows: maximum number of numbers.
+        parts: requested number of parts; there may be fewer, because equal numbers are always in the same part.
     """
     if parts == 1:
         return np.zeros(0, np.int64)
     step = max(rows // (_DRAWN * parts), 1)
     drawn = np.sort(np.concatenate([np.zeros(0, np.int64), *(piece[::step] for piece in pieces())]))
-    places = np.arange(1, parts) * len(drawn) // parts
-    return np.unique(drawn[places]) if len(drawn) else np.zeros(0, np.int64)
+    indices = np.arange(1, parts) * len(drawn) // parts
+    return np.unique(drawn[indices]) if len(drawn) else np.zeros(0, np.int64)

@@ -1,15 +1,15 @@
 """Temporary files and folders, and output folders that are replaced as a whole, even if the process is killed.
 
 **Temporary** files and folders are locked (`flock`) as long as their process lives.  One without a lock is dead: the
-next process that needs one of the same name, but for the letters in its middle, removes it.  Where a file system has no
-locks, nothing is removed.
+next process that creates one with the same prefix and suffix removes it.  On a file system without locks, nothing is
+removed.
 
-**Output folders** are checked before work begins.  `config.json` is what makes a folder a model.  Where there is none
-yet, the files of the new model move in one by one, that one last.  Where there is one, a second folder is made next to
-it, of the new files and links to all others, and the two change names in one step (`renameat2` with
-`RENAME_EXCHANGE`).  Where this is not possible (another system, a file system without it, a folder whose parent cannot
-be written, or in which this process stands), files are replaced one by one, and the old ones are kept until the last:
-`restore` puts them back.
+**Output folders** are checked before work begins.  A folder is a model if it contains `config.json`.  If it contains
+none yet, the files of the new model are moved into it one by one, `config.json` last.  If it does, a second folder is
+created next to it, with the new files and links to all others, and the two folders exchange names atomically
+(`renameat2` with `RENAME_EXCHANGE`).  Where this is impossible (a system or file system without it, a parent folder
+that is not writable, or a folder that contains the process's current directory), files are replaced one by one, and the
+old ones are kept until all are replaced: `restore` puts them back.
 """
 
 from __future__ import annotations
@@ -27,60 +27,60 @@ from pathlib import Path
 
 from phrasetool.errors import PhraseToolError, reason
 
-# What `tempfile` puts between prefix and suffix.
+# The random letters that `tempfile` inserts between prefix and suffix.
 _LETTERS = "[a-z0-9_]{8}"
-# Bytes of a name, of which these letters take eight.
+# Maximum length of a file name in bytes; the random letters take eight of them.
 _LONGEST_NAME = 255
 CONFIG = "config.json"
 # Prefixes of files that are being replaced, and of new folders.
 _REPLACED = ".replaced"
 _STAGE = ".staged-"
-# Of linux/fs.h and fcntl.h.
+# From linux/fs.h and fcntl.h.
 _RENAME_EXCHANGE, _AT_FDCWD = 2, -100
 
 
 def scratch_file(folder: str | os.PathLike[str] | None, prefix: str, suffix: str = "") -> tuple[int, str]:
-    """Make an empty file under a new name; those of the same prefix and suffix that a killed process left are removed.
+    """Create an empty file under a new name; remove files that killed processes left with this prefix and suffix.
 
     Args:
-        folder: where; None for the system's folder of temporary files.
-        prefix, suffix: of its name; the prefix is cut where the name would be too long.
+        folder: parent folder; None for the system's temporary folder.
+        prefix, suffix: beginning and end of the file name; the prefix is truncated if the name would be too long.
 
     Returns:
-        Its descriptor, open for writing, and its path.  The file is locked until the descriptor is closed: rename or
-        remove it before.
+        The file's descriptor, open for writing, and its path.  The file is locked until the descriptor is closed:
+        rename or remove it before.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the file cannot be created.
     """
-    place, prefix = _place(folder), _short(prefix, suffix)
-    remove_dead(place, prefix, suffix)
+    directory, prefix = _place(folder), _short(prefix, suffix)
+    remove_dead(directory, prefix, suffix)
     while True:
-        handle, path = tempfile.mkstemp(suffix, prefix, place)
-        if _still_ours(handle, path):
+        handle, path = tempfile.mkstemp(suffix, prefix, directory)
+        if _lock_new(handle, path):
             return handle, path
         os.close(handle)
 
 
 @contextlib.contextmanager
 def scratch_folder(parent: str | os.PathLike[str] | None, prefix: str, suffix: str = "") -> Iterator[str]:
-    """A folder until the block ends; as `scratch_file`, but removed at the end if it is still there.
+    """Create a temporary folder as `scratch_file` creates a file; it is removed when the block ends.
 
     Yields:
-        Its path.
+        The path of the folder.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be created.
     """
-    place, prefix = _place(parent), _short(prefix, suffix)
-    remove_dead(place, prefix, suffix)
+    directory, prefix = _place(parent), _short(prefix, suffix)
+    remove_dead(directory, prefix, suffix)
     while True:
-        path = tempfile.mkdtemp(suffix, prefix, place)
+        path = tempfile.mkdtemp(suffix, prefix, directory)
         try:
             handle = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
             continue
-        if _still_ours(handle, path):
+        if _lock_new(handle, path):
             break
         os.close(handle)
     try:
@@ -92,8 +92,10 @@ def scratch_folder(parent: str | os.PathLike[str] | None, prefix: str, suffix: s
 
 
 def _remove_files(folder: str) -> None:
-    """Remove a folder of files that is still there: this takes one descriptor, and `shutil.rmtree` more than may be
-    left of them."""
+    """Remove a folder of files, if it still exists, with one file descriptor.
+
+    `shutil.rmtree` needs more descriptors than may be left.
+    """
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
             os.unlink(os.path.join(folder, name))
@@ -105,23 +107,23 @@ def _place(folder: str | os.PathLike[str] | None) -> str:
 
 
 def _short(prefix: str, suffix: str) -> str:
-    """As much of the prefix as a name has room for."""
+    """Truncate the prefix to the maximum length of a file name."""
     room = _LONGEST_NAME - 8 - len(os.fsencode(suffix))
     return os.fsdecode(os.fsencode(prefix)[:room])
 
 
-def _still_ours(handle: int, path: str) -> bool:
-    """Lock what was just made; not, if another process has taken it for dead before it was locked."""
+def _lock_new(handle: int, path: str) -> bool:
+    """Lock a new file or folder; return False if another process removed it as dead before it was locked."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
     except OSError:
-        # No locks here, so no process removes anything.
+        # The file system has no locks, so no process removes anything.
         return True
     return _is(handle, path)
 
 
 def _is(handle: int, path: str) -> bool:
-    """Whether the path still leads to what is open."""
+    """Return whether the path still refers to the open file or folder."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(path, follow_symlinks=False))
     except OSError:
@@ -129,7 +131,7 @@ def _is(handle: int, path: str) -> bool:
 
 
 def remove_dead(folder: str | os.PathLike[str], prefix: str, suffix: str = "") -> None:
-    """Remove what killed processes left of these names; see `scratch_file`, which does so, too."""
+    """Remove the files and folders that killed processes left with this prefix and suffix, as `scratch_file` does."""
     pattern = re.compile(re.escape(prefix) + _LETTERS + re.escape(suffix))
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
@@ -152,33 +154,33 @@ def _remove_if_dead(path: Path) -> None:
 
 
 def check_folder(folder: str | os.PathLike[str]) -> None:
-    """Refuse a folder that could not be made, or not be written to; nothing is left there.
+    """Check that a folder can be created and written to, without leaving anything behind.
 
     Raises:
-        PhraseToolError: why.
+        PhraseToolError: the folder cannot be created or written to.
     """
     path = Path(folder)
     if path.exists() and not path.is_dir():
         raise PhraseToolError(f"{path}: is a file, expected a folder to write to")
-    there = _existing(path)
+    existing = _existing(path)
     try:
-        if not there.is_dir():
-            raise NotADirectoryError(0, f"{there} is not a folder")
-        with tempfile.TemporaryFile(dir=there):
+        if not existing.is_dir():
+            raise NotADirectoryError(0, f"{existing} is not a folder")
+        with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
         raise PhraseToolError(f"{path}: cannot write: {reason(error)}") from error
 
 
 def check_space(folder: str | os.PathLike[str], needed: int) -> None:
-    """Refuse a folder on a disk with too little room.
+    """Check that the disk of a folder has enough free space.
 
     Args:
-        folder: that will be written to.
-        needed: bytes.
+        folder: folder that will be written to; need not exist yet.
+        needed: required space in bytes.
 
     Raises:
-        PhraseToolError: how much is free, and how much is needed.
+        PhraseToolError: less space is free than needed.
     """
     free = shutil.disk_usage(_existing(Path(folder))).free
     if free < needed:
@@ -189,7 +191,7 @@ def check_space(folder: str | os.PathLike[str], needed: int) -> None:
 
 
 def _existing(path: Path) -> Path:
-    """Return the folder, or the nearest one above it that exists."""
+    """Return the folder, or its nearest existing parent."""
     path = path.absolute()
     while not path.exists() and path != path.parent:
         path = path.parent
@@ -202,15 +204,15 @@ def _megabytes(size: int) -> str:
 
 @contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """A scratch folder whose files and folders get into `folder` when the block ends well, and vanish when not.
+    """Create a scratch folder whose contents are moved into `folder` if the block succeeds, and discarded if not.
 
-    Files of `folder` that have other names stay.
+    Files of `folder` that have other names are kept.
 
     Yields:
-        Its path.
+        The path of the scratch folder.
 
     Raises:
-        PhraseToolError: the folder cannot be written; what was there still is.
+        PhraseToolError: the folder cannot be written to; its previous contents are unchanged.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -230,10 +232,10 @@ def staged(folder: Path) -> Iterator[Path]:
 
 
 def restore(folder: Path) -> None:
-    """Put back the files that a killed process was about to replace.
+    """Restore the files that a killed process was replacing.
 
     Raises:
-        OSError: they cannot be moved; they are kept.
+        OSError: the files cannot be moved; the saved copies are kept.
     """
     if (folder / _REPLACED).is_dir():
         _move(folder / _REPLACED, folder)
@@ -241,7 +243,7 @@ def restore(folder: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Let two folders change names in one step; false, and nothing is done, where the system does not."""
+    """Exchange the names of two folders atomically; return False, and change nothing, if this is not possible."""
     try:
         rename = ctypes.CDLL(None).renameat2
     except (OSError, AttributeError):
@@ -252,27 +254,27 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 def _exchanged(stage: Path, folder: Path) -> bool:
-    """Replace a folder by one that is made next to it; return whether this was possible."""
-    place = Path(os.path.realpath(folder))
-    here = Path(os.path.realpath(os.curdir))
-    if place == here or place in here.parents:
+    """Replace a folder by one that is created next to it; return whether this was possible."""
+    real = Path(os.path.realpath(folder))
+    current = Path(os.path.realpath(os.curdir))
+    if real == current or real in current.parents:
         return False
-    # Whatever is in the way of a second folder is in the way of no other way.
-    with contextlib.suppress(OSError), scratch_folder(place.parent, f".{place.name}.", ".staged") as name:
+    # Errors are suppressed because the caller falls back to replacing files one by one.
+    with contextlib.suppress(OSError), scratch_folder(real.parent, f".{real.name}.", ".staged") as name:
         copy = Path(name)
         new = {file.name for file in stage.iterdir()}
         shutil.copytree(
-            place, copy, symlinks=True, copy_function=_link, dirs_exist_ok=True,
-            ignore=lambda path, names: [n for n in names if n in new or n == stage.name] if Path(path) == place else [],
+            real, copy, symlinks=True, copy_function=_link, dirs_exist_ok=True,
+            ignore=lambda path, names: [n for n in names if n in new or n == stage.name] if Path(path) == real else [],
         )  # fmt: skip
         _link_all(stage, copy)
-        # Then the old one has the other name, and goes with the block; or the next run's block, after a kill.
-        return exchange(copy, place)
+        # The old folder now has the scratch name: it is removed with the block or, after a kill, by the next run.
+        return exchange(copy, real)
     return False
 
 
 def _replace(stage: Path, folder: Path) -> None:
-    """Replace files one by one, and keep the old ones until all are."""
+    """Replace files one by one, and keep the old ones until all are replaced."""
     with scratch_folder(folder, _STAGE) as name:
         kept = Path(name) / _REPLACED
         kept.mkdir()
@@ -295,7 +297,7 @@ def _move(stage: Path, folder: Path) -> None:
     """Move files and folders, `config.json` last."""
     for file in sorted(stage.iterdir(), key=lambda file: file.name == CONFIG):
         if file.is_dir():
-            # A folder cannot take the place of one that holds something.
+            # `os.replace` cannot replace a folder that is not empty.
             shutil.rmtree(folder / file.name, ignore_errors=True)
         os.replace(file, folder / file.name)
 
@@ -309,7 +311,7 @@ def _link_all(stage: Path, folder: Path) -> None:
 
 
 def _link(file: str | Path, copy: str | Path) -> None:
-    """The same file under another name; a copy where the file system has no second names."""
+    """Link a file under a second name; copy it if the file system has no hard links."""
     try:
         os.link(file, copy, follow_symlinks=False)
     except OSError:

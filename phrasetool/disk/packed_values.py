@@ -1,7 +1,7 @@
-"""Values as bytes and back: arrays, texts, numbers, and plain objects of this package made of them.
+"""Safe serialisation of arrays, texts, numbers, and dataclasses and named tuples of phrasetool and moses_compat.
 
-A header in JSON describes the values, the bytes of arrays follow.  Whoever wrote the bytes, nothing is called but the
-constructors of dataclasses and named tuples of this package.
+A JSON header describes the values; the bytes of arrays follow.  Unpacking untrusted bytes calls nothing but the
+constructors of dataclasses and named tuples of these packages.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ _PACKAGES = ("phrasetool.", "moses_compat.")
 
 
 def packed(value: Any) -> bytes:
-    """The bytes of a value: None, bools, numbers, texts, bytes, arrays of numbers, types of numbers, and tuples, lists,
-    dicts, dataclasses and named tuples of such.
+    """Serialise a value to bytes.
+
+    Supported are None, bools, numbers, texts, bytes, arrays of numbers, NumPy number types, and tuples, lists, dicts,
+    dataclasses and named tuples of these.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: the value has an unsupported type.
     """
     blobs: list[bytes] = []
     header = json.dumps(_tree(value, blobs)).encode()
@@ -34,10 +36,10 @@ def packed(value: Any) -> bytes:
 
 
 def unpacked(data: bytes) -> Any:
-    """The value of such bytes.
+    """Restore a value from the bytes that `packed` returned.
 
     Raises:
-        ValueError: they are none.
+        ValueError: the bytes are not packed values.
     """
     try:
         (length,) = _LENGTH.unpack_from(data)
@@ -45,11 +47,11 @@ def unpacked(data: bytes) -> Any:
         tree = json.loads(data[start : start + length])
         return _Blobs(data, start + length).value(tree)
     except (struct.error, TypeError, KeyError, AttributeError, ImportError, IndexError, RecursionError) as error:
-        raise ValueError(f"no packed values ({error})") from error
+        raise ValueError(f"invalid packed values ({error})") from error
 
 
 def _tree(value: Any, blobs: list[bytes]) -> Any:
-    """Return a value as JSON can hold it; bytes are put aside."""
+    """Return a value in a form that JSON can represent; append the bytes of its arrays to `blobs`."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, bytes):
@@ -81,25 +83,25 @@ def _name(kind: Any) -> str:
 
 
 class _Blobs:
-    """Makes values of what JSON says, taking bytes one after another.
+    """Reader that restores values from the JSON tree, consuming the bytes of arrays in order.
 
     Args:
         data: all bytes.
-        place: where those of the first array begin.
+        place: offset of the first array.
     """
 
     def __init__(self, data: bytes, place: int) -> None:
         self._data, self._place = data, place
 
     def _take(self, size: int) -> bytes:
-        taken = self._data[self._place : self._place + size]
-        if size < 0 or len(taken) < size:
+        data = self._data[self._place : self._place + size]
+        if size < 0 or len(data) < size:
             raise ValueError("packed values are cut short")
         self._place += size
-        return taken
+        return data
 
     def value(self, tree: Any) -> Any:
-        """The value of a part of the tree; parts have to be asked for in their order."""
+        """Return the value of a part of the tree; parts must be read in order."""
         if not isinstance(tree, dict):
             return tree
         kind = next(iter(tree), "")
@@ -117,26 +119,26 @@ class _Blobs:
 
     def _array(self, dtype: np.dtype[Any], shape: tuple[int, ...], scalar: bool) -> Any:
         if any(type(length) is not int for length in shape):
-            raise ValueError(f"{shape} is no shape")
+            raise ValueError(f"invalid shape {shape}")
         size = math.prod(shape)
-        # A copy: kernels are compiled for arrays that can be written to.
+        # Copy: kernels are compiled for writable arrays.
         array = np.frombuffer(self._take(size * dtype.itemsize), dtype).reshape(shape).copy()
         return array[()] if scalar else array
 
 
 def _number_type(name: Any) -> np.dtype[Any]:
-    """The dtype of a name as `dtype.str` gives it; NumPy itself would take, and warn of, much more."""
+    """Return the dtype of a `dtype.str`; NumPy itself would accept many other names, some with a warning."""
     if not isinstance(name, str) or not _NUMBERS.fullmatch(name):
-        raise ValueError(f"{name!r} is no type of numbers")
+        raise ValueError(f"{name!r} is not a number type")
     return np.dtype(name)
 
 
 def _class(name: str) -> Any:
-    """The dataclass or named tuple of a name."""
+    """Return the dataclass or named tuple with the given name."""
     if not name.startswith(_PACKAGES):
-        raise ValueError(f"{name} does not belong there")
+        raise ValueError(f"{name} is not an allowed class")
     module, _, attribute = name.partition(":")
     value = getattr(importlib.import_module(module), attribute)
     if not (isinstance(value, type) and (is_dataclass(value) or issubclass(value, tuple))):
-        raise ValueError(f"{name} does not belong there")
+        raise ValueError(f"{name} is not an allowed class")
     return value

@@ -1,1 +1,1 @@
-"""Word vectors: read from files, or trained on one's own text."""
+"""Word vectors, read from files or trained on text."""

@@ -20,7 +20,7 @@ from phrasetool.text_splitting import split_words
 from phrasetool.vocabulary import UNKNOWN_WORD
 
 _FASTTEXT_MAGIC = struct.pack("<i", 793712314)
-# Bytes that determine the form of a file.
+# Number of bytes from which the format of a file is detected.
 _HEAD_BYTES = 1 << 16
 
 
@@ -28,7 +28,7 @@ def open_plain(path: str) -> BinaryIO:
     """Open a file that is not compressed.
 
     Raises:
-        DataError: it cannot be opened.
+        DataError: the file cannot be opened.
     """
     try:
         return open(path, "rb", buffering=_HEAD_BYTES)
@@ -42,21 +42,21 @@ def load_vectors(
     dimension: int | None = None,
     opened: Callable[[str], BinaryIO] = open_plain,
 ) -> dict[bytes, FloatArray]:
-    """The vectors of `words` (and of their lower-cased forms) that a file has.
+    """Load the vectors of `words` (and of their lower-cased forms) that a file contains.
 
-    fastText binary files give every word a vector, from its character n-grams.
+    A fastText binary file has a vector for every word, computed from its character n-grams.
 
     Args:
-        path: the file; its content determines its form.
+        path: the file; its format is detected from its content.
         words: words whose vectors are loaded.
-        dimension: what the vectors must have; None for any.
-        opened: opens the file, and unpacks it if need be; what it gives can be peeked at.  It is called once.
+        dimension: required dimension of the vectors; None for any.
+        opened: opens the file, decompresses it if necessary, and returns a stream with `peek`; called once.
 
     Returns:
         word -> float32 of shape (n,).
 
     Raises:
-        DataError: the file cannot be read, is damaged, has another dimension, or has a vector of none of the words; or
+        DataError: the file cannot be read, is damaged, has another dimension, or has a vector for none of the words; or
             a vector has a number that is not finite.
     """
     forms = {*words, *(word.lower() for word in words)}
@@ -69,17 +69,17 @@ def load_vectors(
         if not np.isfinite(vector).all():
             raise DataError(path, f"the vector of {word.decode('utf-8', 'replace')!r} has a number that is not finite")
     if dimension is not None and size != dimension:
-        raise DataError(path, f"the vectors have dimension {size}, but dimension {dimension} was asked for")
+        raise DataError(path, f"the vectors have dimension {size}, but dimension {dimension} was requested")
     if not vectors.keys() - {UNKNOWN_WORD}:
         needed = len(set(words) - {UNKNOWN_WORD})
         raise DataError(
-            path, f"knows none of the {needed:,} words that need a vector; expected vectors of their language"
+            path, f"has vectors for none of the {needed:,} words that need one; expected vectors of their language"
         )
     return vectors
 
 
 def _load(path: str, file: BinaryIO, wanted: set[bytes]) -> tuple[dict[bytes, FloatArray], int]:
-    """The vectors of wanted words, in whatever form they are, and the dimension of all vectors of the file."""
+    """Return the vectors of the wanted words from a file of any format, and the dimension of all its vectors."""
     head: bytes = file.peek(_HEAD_BYTES)  # type: ignore[attr-defined]
     if head.startswith(_FASTTEXT_MAGIC):
         return _load_fasttext_binary(path, file, wanted)
@@ -92,7 +92,7 @@ def _load(path: str, file: BinaryIO, wanted: set[bytes]) -> tuple[dict[bytes, Fl
 
 
 def _looks_binary(rest: bytes, dimension: int) -> bool:
-    """Whether the first entry is a word followed by floats in binary."""
+    """Return whether the first entry is a word followed by binary floats."""
     space = rest.find(b" ")
     values = rest[space + 1 : space + 1 + 4 * dimension]
     line = split_words(rest.partition(b"\n")[0].removesuffix(b"\r"))
@@ -113,7 +113,7 @@ def _load_text(path: str, file: BinaryIO, wanted: set[bytes], counted: bool) -> 
         if number == 1 and counted:
             count, size = (int(part) for part in split_words(line.rstrip(b"\r\n")))
             continue
-        # Words may hold spaces (GloVe's 840B file has some), so count from the end.
+        # Words may contain spaces (as in GloVe's 840B file), so fields are counted from the end.
         parts = line.rstrip(b" \t\r\n").split(b" ")
         if size is None:
             size = len(parts) - 1
@@ -129,7 +129,7 @@ def _load_text(path: str, file: BinaryIO, wanted: set[bytes], counted: bool) -> 
             except ValueError as error:
                 raise DataError(path, f"expected {size} numbers after the word", number) from error
     if size is None:
-        raise DataError(path, "it holds no vectors")
+        raise DataError(path, "the file contains no vectors")
     if counted and number - 1 < count:
         raise DataError(path, f"the file ends after {number - 1:,} of {count:,} vectors")
     return vectors, size
@@ -158,7 +158,7 @@ def _load_fasttext_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> tupl
 
     logging.getLogger("gensim").setLevel(logging.ERROR)
     with scratch_folder(None, "phrasetool-") as scratch:
-        # Gensim wants a name, and goes by its ending.
+        # Gensim reads from a path, and interprets its extension.
         plain = Path(scratch, "vectors.bin")
         if _is_plain(path):
             plain.symlink_to(os.path.abspath(path))
@@ -167,7 +167,7 @@ def _load_fasttext_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> tupl
                 shutil.copyfileobj(file, copy, 1 << 20)
         try:
             model = load_facebook_vectors(plain)
-        except Exception as error:  # gensim raises whatever the damaged bytes lead to
+        except Exception as error:  # gensim raises various exceptions for damaged files
             raise DataError(path, f"damaged fastText file ({error})") from error
     vectors = {}
     for word in wanted:
@@ -178,7 +178,7 @@ def _load_fasttext_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> tupl
 
 
 def _is_plain(path: str) -> bool:
-    """Whether this is a file that holds fastText's bytes as they are: the others are copied, some gigabytes perhaps."""
+    """Return whether the path is a regular, uncompressed fastText file; anything else is copied, maybe gigabytes."""
     with contextlib.suppress(OSError):
         if os.path.isfile(path):
             with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""Word vectors trained with gensim on one's own text, and start vectors of a vocabulary made of them."""
+"""Training of word vectors with gensim, and initial vectors of a vocabulary."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import numpy as np
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.vocabulary import Vocabulary
 
-# Hashes of character n-grams.  fastText's own program takes ten times as many; texts that are trained on here have
-# fewer n-grams than these.
+# Number of hash buckets of character n-grams.  The fastText program uses ten times as many; the training texts here
+# have fewer n-grams than this.
 _BUCKETS = 200_000
 _PRIVATE = 0xF000
-# Passes over a text, and how many of its words they are to see together, if that many passes will do.  Five passes over
-# 250,000 words leave all vectors alike; a translator that is to predict them learns nothing.
+# Minimum and maximum number of passes over a text, and the number of running words to reach in all passes together.
+# After five passes over 250,000 words, all vectors are alike, and a translator trained to predict them learns nothing.
 _PASSES, _MOST_PASSES, _WORDS = 5, 50, 8_000_000
 
 
 def train_word2vec(sentences: Iterable[list[bytes]], dimension: int, seed: int) -> dict[bytes, FloatArray]:
-    """Skip-gram vectors with negative sampling, window 5, on one thread (so that a seed fixes the result).
+    """Train skip-gram vectors with negative sampling and window 5, on one thread, so that a seed fixes the result.
 
     Args:
         sentences: words as byte strings; any encoding.
         dimension: n.
-        seed: of gensim's random numbers.
+        seed: seed of gensim's random numbers.
 
     Returns:
         word -> float32 of shape (n,); empty for a text without words.
@@ -46,21 +46,22 @@ def train_word2vec(sentences: Iterable[list[bytes]], dimension: int, seed: int) 
 
 
 def phrase_sentences(phrases: Phrases, vocabulary: Vocabulary) -> Iterator[list[bytes]]:
-    """Phrases as sentences of words, for training on the pairs themselves."""
+    """Yield phrases as lists of words, for training on the pairs themselves."""
     for phrase in phrases:
         yield [vocabulary.words[word] for word in phrase]
 
 
 def train_fasttext(sentences: Iterable[list[bytes]], dimension: int, seed: int) -> dict[bytes, FloatArray]:
-    """Skip-gram vectors of words and their n-grams of 3 to 6 characters, on one thread (a seed fixes the result).
+    """Train skip-gram vectors of words and their character n-grams (3 to 6), on one thread; a seed fixes the result.
 
-    As fastText's own program by default (window 5, 5 negative samples, 5 passes, step size 0.05), but for its sizes,
-    and for texts of fewer than 1.6 million words, which get more passes.
+    The settings are the defaults of the fastText program (window 5, 5 negative samples, 5 passes, step size 0.05),
+    except for the dimension, the number of buckets, the minimum count (1), and texts of fewer than 1.6 million words,
+    which get more passes.
 
     Args:
-        sentences: words as byte strings in UTF-8; other bytes are kept apart.
+        sentences: words as byte strings in UTF-8; bytes that are not UTF-8 stay distinct.
         dimension: d.
-        seed: of gensim's random numbers.
+        seed: seed of gensim's random numbers.
 
     Returns:
         word -> float32 of shape (d,); empty for a text without words.
@@ -95,11 +96,11 @@ def initial_vectors(
     rng: np.random.Generator,
     components: int = 0,
 ) -> FloatArray:
-    """A start vector for every word.
+    """Return an initial vector for every word.
 
-    Known vectors are taken (a word's lower-cased form stands in for it if only that is known), centred, and scaled
-    together, because what the reconstruction can reproduce lies in (-1, 1) and most of it should be far from the ends;
-    all others, the unknown word included, are drawn from a normal distribution of the same scale.
+    Known vectors (of the lower-cased form if that of the word is not known) are centred and scaled together, because
+    the reconstruction can only reproduce values in (-1, 1), and most of them should be far from the ends.  All others,
+    including that of the unknown word, are drawn from a normal distribution of the same scale.
 
     Args:
         vocabulary: V words.
@@ -107,27 +108,27 @@ def initial_vectors(
         dimension: n.
         scale: root mean square of a component.
         rng: source of randomness.
-        components: so many first principal components of the known vectors are removed before they are scaled.
+        components: number of first principal components removed from the known vectors before they are scaled.
 
     Returns:
         float32, shape (V, n).
 
     Raises:
-        ValueError: a known vector has another dimension, or as many components are to be removed.
+        ValueError: a known vector has another dimension, or `components` is not less than n.
     """
     vectors = rng.normal(0.0, scale, (len(vocabulary), dimension)).astype(np.float32)
-    rows, found = [], []
+    rows, known_vectors = [], []
     for row, word in enumerate(vocabulary.words):
         vector = known.get(word)
         if vector is None:
             vector = known.get(word.lower())
         if vector is not None and row > 0:
             if vector.shape != (dimension,):
-                raise ValueError(f"the word vectors have dimension {len(vector)}, but {dimension} was asked for")
+                raise ValueError(f"the word vectors have dimension {len(vector)}, but {dimension} was requested")
             rows.append(row)
-            found.append(vector)
+            known_vectors.append(vector)
     if rows:
-        matrix = np.array(found, np.float32)
+        matrix = np.array(known_vectors, np.float32)
         matrix -= matrix.mean(0)
         if components:
             matrix = without_first_components(matrix, components)
@@ -137,11 +138,11 @@ def initial_vectors(
 
 
 def components_to_remove(dimension: int) -> int:
-    """How many first principal components word vectors of a size can do without: n / 100, at least one.
+    """Return the number of first principal components to remove from word vectors: n / 100, at least one.
 
     Mu and Viswanath (2018), "All-but-the-Top: Simple and Effective Postprocessing for Word Representations".  Removing
-    the mean alone does not part phrases of word2vec vectors: the mean is that of rare words, and the first component
-    is mostly how frequent a word is, which nearly all words of phrases have in common.
+    the mean alone does not separate phrases of word2vec vectors: the mean is that of rare words, and the first
+    component is mostly the frequency of a word, which nearly all words of phrases have in common.
 
     Args:
         dimension: n.
@@ -150,11 +151,11 @@ def components_to_remove(dimension: int) -> int:
 
 
 def without_first_components(vectors: FloatArray, components: int) -> FloatArray:
-    """Vectors without what they have along their first principal components (Mu and Viswanath 2018, algorithm 1).
+    """Remove the first principal components from vectors (Mu and Viswanath 2018, algorithm 1).
 
     Args:
         vectors: shape (N, n), with the mean zero.
-        components: how many, less than n.
+        components: number of components, less than n.
 
     Returns:
         float32, shape (N, n).

@@ -1,1 +1,1 @@
-"""Parts of a phrase table for other systems: candidates of their output units."""
+"""Phrase-table extracts for other systems: candidate output units for neural translators."""

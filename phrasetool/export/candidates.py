@@ -1,18 +1,18 @@
-"""Candidates: the target words, or units, that a source phrase or unit may need, with the probability of each.
+"""Candidates: the target words or units that may translate a source phrase or unit, with their probabilities.
 
-The probability of a word w, given that the phrase f is in a sentence, is taken to be the sum over the translations e of
-f that have w in them,
+The probability of a target word w, given that the phrase f occurs in a sentence, is estimated as the sum over the
+translations e of f that contain w,
 
     p(w|f) = sum over e with w in e of max(c(e, f) - 0.5, 0) / c(f)
 
-Entries that were extracted once are right less often than their relative frequency suggests; half a count is taken off
-each entry, as in absolute discounting (Ney, Essen and Kneser 1994).  Of a source unit u it is
+Entries that were extracted once are correct less often than their relative frequency suggests; half a count is
+subtracted from each entry, as in absolute discounting (Ney, Essen and Kneser 1994).  For a source unit u,
 
     p(w|u) = sum over f with u in f of c(f) p(w|f)  /  sum over f with u in f of c(f)
 
-over the single words f; of words that are units themselves it is p(w|f).  A decoder unites the candidates of all
+over the single words f; if the units are words, this is p(w|f).  A decoder uses the union of the candidates of all
 phrases that it matches in a sentence.  Therefore the selection leaves out of a phrase's list the candidates that one of
-its words brings already, and those that are always among the candidates.
+its words already contributes, and those that are candidates everywhere.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Mask, Phrases, gathered_runs, prefix_sums
 
 DISCOUNT = 0.5
-# Groups that are looked at together; sums over several groups are made in these portions, whatever the blocks were.
-_TOGETHER = 1 << 16
-# Pairs of units that wait to be added up.
-_WAITING = 1 << 24
+# Groups read together; sums over groups are computed in chunks of this size, however the candidates were appended.
+_GROUPS_PER_CHUNK = 1 << 16
+# Pairs of units buffered before they are summed.
+_MAX_BUFFERED = 1 << 24
 
 
 def discounted_frequencies(together: DoubleArray, alone: DoubleArray) -> DoubleArray:
-    """max(c(e, f) - 0.5, 0) / c(f), element by element; NaN or infinite where a count is not known."""
+    """Return max(c(e, f) - 0.5, 0) / c(f) for each element; NaN or infinite where a count is unknown."""
     with np.errstate(invalid="ignore", divide="ignore"):
         discounted: DoubleArray = np.maximum(together - DISCOUNT, 0) / alone
     return discounted
@@ -46,11 +46,11 @@ class TargetCandidates:
 
     Attributes:
         sources: the phrases, in words of the table.
-        weights: float64, shape (G,), how often each was seen.
-        offsets: int64, shape (G + 1,), where the candidates of each begin.
-        words: int32, shape (R,), the candidates; those of a phrase from the most probable to the least, and of equally
-            probable ones that with the smallest number first.
-        scores: float64, shape (R,), their probabilities.
+        weights: float64, shape (G,), the count of each phrase.
+        offsets: int64, shape (G + 1,), the start of the candidates of each phrase.
+        words: int32, shape (R,), the candidates; those of a phrase in descending order of probability, and with equal
+            probabilities in ascending order.
+        scores: float64, shape (R,), the probability of each candidate.
     """
 
     sources: Phrases
@@ -64,7 +64,7 @@ class TargetCandidates:
 
     @property
     def groups(self) -> Int64Array:
-        """int64, shape (R,), the source phrase of each candidate."""
+        """Index of the source phrase of each candidate: int64, shape (R,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
 
@@ -80,9 +80,9 @@ def _add_up(
     words: Int32Array,
     scores: DoubleArray,
 ) -> None:
-    """The words of each group in the order of their occurrence, with the sums of the values of their entries.
+    """Sum, for each word of a group, the values of its entries; words are in order of first occurrence.
 
-    last_entry: for each word, the last entry it was seen in, -1 at first; places: where its sum stands.
+    last_entry: for each word, the last entry that contains it, initially -1; places: the index of its sum.
     """
     count = 0
     for group in range(len(group_offsets) - 1):
@@ -106,19 +106,19 @@ def word_probabilities(
     sources: Phrases, weights: DoubleArray, group_offsets: Int64Array, targets: Phrases, values: DoubleArray,
     vocabulary: int, floor: float = 0.0,
 ) -> TargetCandidates:  # fmt: skip
-    """The candidates of G source phrases.
+    """Return the candidates of G source phrases.
 
     Args:
         sources: the phrases.
         weights: float64, shape (G,).
-        group_offsets: int64, shape (G + 1,), where the N entries of each begin.
-        targets: of the entries.
-        values: float64, shape (N,), what each adds to the probabilities of its words.
-        vocabulary: how many words there are.
-        floor: candidates less probable are left out, and those of probability 0.
+        group_offsets: int64, shape (G + 1,), the start of the entries of each phrase; N entries in total.
+        targets: target phrases of the entries.
+        values: float64, shape (N,), the contribution of each entry to the probabilities of its words.
+        vocabulary: number of target words.
+        floor: minimum probability; candidates of probability 0 are always left out.
 
     Raises:
-        ValueError: arrays of other shapes or types, or a word that is not in the vocabulary.
+        ValueError: an array has the wrong shape or type, or a word is not in the vocabulary.
     """
     if len(sources) != len(group_offsets) - 1 or weights.shape != (len(sources),):
         raise ValueError(f"{len(sources)} sources, but {len(group_offsets) - 1} groups and {len(weights)} weights")
@@ -128,8 +128,8 @@ def word_probabilities(
         raise ValueError("a word is not in the vocabulary")
     rows = len(targets.words)
     offsets, words, scores = np.zeros(len(sources) + 1, np.int64), np.empty(rows, np.int32), np.empty(rows)
-    last, places = np.full(vocabulary, -1, np.int64), np.empty(vocabulary, np.int64)
-    _add_up(group_offsets, targets.offsets, targets.words, values, last, places, offsets, words, scores)
+    last, positions = np.full(vocabulary, -1, np.int64), np.empty(vocabulary, np.int64)
+    _add_up(group_offsets, targets.offsets, targets.words, values, last, positions, offsets, words, scores)
     groups = np.repeat(np.arange(len(sources)), np.diff(offsets))
     words, scores = words[: offsets[-1]], scores[: offsets[-1]]
     kept = np.flatnonzero((scores >= floor) & (scores > 0))
@@ -138,23 +138,23 @@ def word_probabilities(
 
 
 def offsets_of(groups: Int64Array, count: int) -> Int64Array:
-    """Where the rows of each of `count` groups begin, given the group of each row, in ascending order."""
+    """Return the start of the rows of each of `count` groups, from the group of each row in ascending order."""
     offsets = prefix_sums(np.bincount(groups, minlength=count))
     return offsets
 
 
 class CandidateStore:
-    """Candidates on disk, in the order in which they came; memory does not grow with them.
+    """Candidates on disk, in the order in which they were appended; memory use does not grow with their number.
 
     Args:
-        folder: in which the files are made; None for the system's folder of temporary files.
+        folder: folder for the files; None for the system's temporary folder.
 
     Raises:
         PhraseToolError: the folder cannot be written to.
     """
 
     def __init__(self, folder: str | None) -> None:
-        # Of a source phrase its words, its candidates and its weight; of a candidate its number and its probability.
+        # Per source phrase: number of words, number of candidates, weight.  Per candidate: target word, probability.
         self._groups = DiskColumn(folder, np.float64, 3)
         self._sources = DiskColumn(folder, np.int32)
         self._rows = DiskColumn(folder, np.float64, 2)
@@ -163,17 +163,17 @@ class CandidateStore:
         return len(self._groups)
 
     def append(self, found: TargetCandidates) -> None:
-        """Write the candidates of more source phrases behind the others."""
+        """Append the candidates of more source phrases."""
         sizes = found.sources.lengths, np.diff(found.offsets), found.weights
         self._groups.append(np.stack(sizes, axis=1).astype(np.float64))
         self._sources.append(found.sources.words)
         self._rows.append(np.stack([found.words.astype(np.float64), found.scores], axis=1))
 
     def pieces(self) -> Iterator[TargetCandidates]:
-        """All candidates, those of some ten thousand source phrases at a time."""
+        """Yield all candidates, those of 65,536 source phrases at a time."""
         word = row = 0
-        for first in range(0, len(self), _TOGETHER):
-            groups = self._groups.read(first, first + _TOGETHER)
+        for first in range(0, len(self), _GROUPS_PER_CHUNK):
+            groups = self._groups.read(first, first + _GROUPS_PER_CHUNK)
             ends, offsets = (prefix_sums(groups[:, side].astype(np.int64)) for side in (0, 1))
             sources = Phrases(ends, self._sources.read(word, word + int(ends[-1])))
             rows = self._rows.read(row, row + int(offsets[-1]))
@@ -183,7 +183,7 @@ class CandidateStore:
 
 
 class _Sums:
-    """Sums of numbers by key; added in the order in which they come."""
+    """Sums of numbers by key, added in the order in which they arrive."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[Int64Array, DoubleArray]] = []
@@ -192,46 +192,46 @@ class _Sums:
     def add(self, keys: Int64Array, numbers: DoubleArray) -> None:
         self._parts.append((keys, numbers))
         self._waiting += len(keys)
-        if self._waiting > _WAITING:
+        if self._waiting > _MAX_BUFFERED:
             self._parts, self._waiting = [self.all()], 0
 
     def all(self) -> tuple[Int64Array, DoubleArray]:
-        """Keys in ascending order, and their sums."""
+        """Return the keys in ascending order, and their sums."""
         keys = np.concatenate([np.zeros(0, np.int64), *(keys for keys, _ in self._parts)])
         numbers = np.concatenate([np.zeros(0), *(numbers for _, numbers in self._parts)])
-        distinct, places = np.unique(keys, return_inverse=True)
-        return distinct, np.bincount(places, numbers, len(distinct)).astype(np.float64)
+        distinct, inverse = np.unique(keys, return_inverse=True)
+        return distinct, np.bincount(inverse, numbers, len(distinct)).astype(np.float64)
 
 
 def unit_candidates(
     pieces: Iterable[TargetCandidates], units_of: Callable[[Phrases], Phrases], vocabulary: int, floor: float
 ) -> TargetCandidates:
-    """The candidates of all source units that occur in single words, in the order of their numbers.
+    """Return the candidates of all source units that occur in single-word phrases, in ascending order of the units.
 
     Args:
         pieces: candidates of phrases.
-        units_of: the units of each phrase, each once.
-        vocabulary: how many target units there are.
-        floor: what is less probable is left out.
+        units_of: returns the distinct units of each phrase.
+        vocabulary: number of target units.
+        floor: minimum probability.
     """
     pairs, weights = _Sums(), _Sums()
-    for found in pieces:
-        rows = np.flatnonzero(found.sources.lengths == 1)
-        units = units_of(found.sources.select(rows))
+    for candidates in pieces:
+        rows = np.flatnonzero(candidates.sources.lengths == 1)
+        units = units_of(candidates.sources.select(rows))
         owners = np.repeat(rows, units.lengths)
-        weights.add(units.words.astype(np.int64), found.weights[owners])
-        counts = np.diff(found.offsets)[owners]
-        _, places = gathered_runs(found.offsets[:-1][owners], counts)
-        keys = np.repeat(units.words.astype(np.int64), counts) * vocabulary + found.words[places]
-        pairs.add(keys, found.scores[places] * np.repeat(found.weights[owners], counts))
-    known, seen = weights.all()
+        weights.add(units.words.astype(np.int64), candidates.weights[owners])
+        counts = np.diff(candidates.offsets)[owners]
+        _, rows_of_candidates = gathered_runs(candidates.offsets[:-1][owners], counts)
+        keys = np.repeat(units.words.astype(np.int64), counts) * vocabulary + candidates.words[rows_of_candidates]
+        pairs.add(keys, candidates.scores[rows_of_candidates] * np.repeat(candidates.weights[owners], counts))
+    known, unit_weights = weights.all()
     keys, sums = pairs.all()
     groups = np.searchsorted(known, keys // max(1, vocabulary))
-    scores, words = sums / seen[groups], (keys % max(1, vocabulary)).astype(np.int32)
+    scores, words = sums / unit_weights[groups], (keys % max(1, vocabulary)).astype(np.int32)
     kept = np.flatnonzero(scores >= floor)
     order = kept[np.lexsort((words[kept], -scores[kept], groups[kept]))]
     sources = Phrases(np.arange(len(known) + 1), known.astype(np.int32))
-    return TargetCandidates(sources, seen, offsets_of(groups[order], len(known)), words[order], scores[order])
+    return TargetCandidates(sources, unit_weights, offsets_of(groups[order], len(known)), words[order], scores[order])
 
 
 @exact_kernel
@@ -247,8 +247,8 @@ def _keep(
     listed: Int32Array,
     kept: Mask,
 ) -> None:
-    """Mark the rows to keep.  marks: for each target word the last group that it is not wanted in, -1 if none, or a
-    number beyond all groups."""
+    """Mark the rows to keep.  marks: for each target word, the last group that it is left out of, -1 if none, or a
+    number beyond all groups if it is left out of every group."""
     groups = len(offsets) - 1
     for group in range(groups):
         if source_offsets[group + 1] - source_offsets[group] > 1:
@@ -270,12 +270,12 @@ def _keep(
 
 @dataclass
 class Selector:
-    """Selects candidates.
+    """Selection of candidates.
 
     Attributes:
-        most: candidates of a source phrase.
-        always: int32, words that are candidates of everything.
-        vocabulary: how many target words there are.
+        most: maximum number of candidates of a source phrase.
+        always: int32, words that are candidates of every phrase.
+        vocabulary: number of target words.
     """
 
     most: int
@@ -286,28 +286,28 @@ class Selector:
     _listed: Int32Array = field(init=False, default_factory=lambda: np.zeros(0, np.int32))
 
     def learn(self, pieces: Iterable[TargetCandidates], sources: int) -> None:
-        """Hold the candidates of single words in memory, to leave them out of those of longer phrases.
+        """Hold the candidates of single words in memory, to leave them out of the lists of longer phrases.
 
         Args:
             pieces: all candidates.
-            sources: how many source words there are.
+            sources: number of source words.
         """
         self._starts, self._ends = np.zeros((2, sources), np.int64)
-        parts, done = [self._listed], 0
-        for found in self.select(part for part in map(_of_one_word, pieces)):
-            words = found.sources.words
-            self._starts[words], self._ends[words] = done + found.offsets[:-1], done + found.offsets[1:]
-            parts.append(found.words)
-            done += len(found.words)
+        parts, listed = [self._listed], 0
+        for candidates in self.select(part for part in map(_of_one_word, pieces)):
+            words = candidates.sources.words
+            self._starts[words], self._ends[words] = listed + candidates.offsets[:-1], listed + candidates.offsets[1:]
+            parts.append(candidates.words)
+            listed += len(candidates.words)
         self._listed = np.concatenate(parts)
 
     def select(self, pieces: Iterable[TargetCandidates]) -> Iterator[TargetCandidates]:
-        """Yield the selected candidates of each piece; a source phrase may be left without candidates."""
+        """Yield the selected candidates of each piece; a source phrase may end up without candidates."""
         for candidates in pieces:
             marks = np.full(self.vocabulary, -1, np.int64)
             marks[self.always] = len(candidates)
             kept = np.zeros(len(candidates.words), np.bool_)
-            # What `learn` has not finished does not count yet.
+            # The lists are ignored until `learn` has finished.
             known = bool(len(self._listed))
             starts, ends = (self._starts, self._ends) if known else np.zeros((2, 0), np.int64)
             _keep(
@@ -321,7 +321,7 @@ class Selector:
 
 
 def _of_one_word(candidates: TargetCandidates) -> TargetCandidates:
-    """The source phrases of a single word alone."""
+    """Return the candidates of the single-word source phrases only."""
     chosen = np.flatnonzero(candidates.sources.lengths == 1)
     rows = np.flatnonzero(candidates.sources.lengths[candidates.groups] == 1)
     offsets = prefix_sums(np.diff(candidates.offsets)[chosen])
@@ -332,17 +332,17 @@ def _of_one_word(candidates: TargetCandidates) -> TargetCandidates:
 
 
 def most_frequent(frequencies: DoubleArray, count: int) -> Int32Array:
-    """The most frequent words, the most frequent first; of equally frequent ones that with the smallest number.
+    """Return the most frequent words in descending order of frequency; ties in ascending order of their numbers.
 
     Args:
-        frequencies: float64, shape (V,); 0 is a word that was never seen, and is not taken.
-        count: how many at most.
+        frequencies: float64, shape (V,); words of frequency 0 are left out.
+        count: maximum number of words.
     """
-    seen = np.flatnonzero(frequencies > 0)
-    order = np.lexsort((seen, -frequencies[seen]))[:count]
-    return seen[order].astype(np.int32)
+    occurring = np.flatnonzero(frequencies > 0)
+    order = np.lexsort((occurring, -frequencies[occurring]))[:count]
+    return occurring[order].astype(np.int32)
 
 
 def as_phrases(found: TargetCandidates) -> Phrases:
-    """The candidates of each source as a phrase."""
+    """Return the candidates of each source phrase as a phrase."""
     return Phrases(found.offsets, found.words)

@@ -1,4 +1,4 @@
-"""From the words of a table to the units of another system: words, or the pieces that its segmenter makes of them."""
+"""Conversion of a table's words into another system's vocabulary units: words, or subwords of its segmenter."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.text_splitting import split_words
 
 SPACE_MARK = "\u2581"
-# The same in vocabularies of bytes, whose segmenters need the space.
+# Space mark of byte-level vocabularies, whose segmenters need the space itself as input.
 _BYTE_SPACE = "\u0120"
-# Contractions that Moses' tokeniser parts from the word before.
+# Contractions that the Moses tokeniser splits off the preceding word.
 _CONTRACTION = re.compile(r"n't|'\w{1,2}", re.IGNORECASE)
 # Scripts written without spaces: Thai to Burmese, Khmer, kana, Han, and their extensions.
 _WITHOUT_SPACES = re.compile(
@@ -26,11 +26,11 @@ _WITHOUT_SPACES = re.compile(
 
 
 class Texts(NamedTuple):
-    """Texts one after another.
+    """Concatenated texts.
 
     Attributes:
-        text: uint8, all of them.
-        offsets: int64, shape (N + 1,), where each begins, and the end.
+        text: uint8, the bytes of all texts.
+        offsets: int64, shape (N + 1,), the start of each text, and the end of the last.
     """
 
     text: ByteArray
@@ -46,25 +46,25 @@ def _join(
     offsets: Int64Array,
     out: ByteArray,
 ) -> None:
-    place = 0
+    position = 0
     for phrase in range(len(phrase_offsets) - 1):
         for k in range(phrase_offsets[phrase], phrase_offsets[phrase + 1]):
             if k > phrase_offsets[phrase]:
-                out[place] = SPACE
-                place += 1
-            place = copy_bytes(words, word_offsets[ids[k]], word_offsets[ids[k] + 1], out, place)
-        offsets[phrase + 1] = place
+                out[position] = SPACE
+                position += 1
+            position = copy_bytes(words, word_offsets[ids[k]], word_offsets[ids[k] + 1], out, position)
+        offsets[phrase + 1] = position
 
 
 def joined(phrases: Phrases, words: Texts) -> Texts:
-    """The words of phrases with a space between them.
+    """Return the words of each phrase, joined by single spaces.
 
     Raises:
-        ValueError: a phrase has a word without a text.
+        ValueError: a phrase contains a word without a text.
     """
     count = len(words.offsets) - 1
     if len(phrases.words) and not 0 <= phrases.words.min() <= phrases.words.max() < count:
-        raise ValueError(f"a word is not one of {count}")
+        raise ValueError(f"word number out of range ({count} words)")
     size = int(np.diff(words.offsets)[phrases.words].sum() + np.maximum(phrases.lengths - 1, 0).sum())
     offsets, out = np.zeros(len(phrases) + 1, np.int64), np.empty(size, np.uint8)
     _join(phrases.offsets, phrases.words, words.text, words.offsets, offsets, out)
@@ -76,26 +76,26 @@ def _put_lines(
     keys: ByteArray, key_offsets: Int64Array, values: ByteArray, value_offsets: Int64Array, rows: Int64Array,
     out: ByteArray,
 ) -> None:  # fmt: skip
-    place = 0
+    position = 0
     for row in range(len(rows)):
-        place = copy_bytes(keys, key_offsets[row], key_offsets[row + 1], out, place)
-        out[place] = TAB
+        position = copy_bytes(keys, key_offsets[row], key_offsets[row + 1], out, position)
+        out[position] = TAB
         first, last = value_offsets[rows[row]], value_offsets[rows[row] + 1]
-        place = copy_bytes(values, first, last, out, place + 1)
-        out[place] = LF
-        place += 1
+        position = copy_bytes(values, first, last, out, position + 1)
+        out[position] = LF
+        position += 1
 
 
 def lines_of(keys: Texts, values: Texts, rows: Int64Array) -> ByteArray:
-    """A line for each key: the key, a tab, its value, a line feed.
+    """Return a line for each key: the key, a tab, its value, a line feed.
 
     Args:
         keys: R texts.
         values: V texts.
-        rows: int64, shape (R,), the value of each key.
+        rows: int64, shape (R,), the index of each key's value.
 
     Raises:
-        ValueError: there is no such value, or the numbers of keys and rows differ.
+        ValueError: an index is out of range, or the numbers of keys and rows differ.
     """
     count = len(values.offsets) - 1
     if len(rows) != len(keys.offsets) - 1 or (len(rows) and not 0 <= rows.min() <= rows.max() < count):
@@ -107,46 +107,46 @@ def lines_of(keys: Texts, values: Texts, rows: Int64Array) -> ByteArray:
 
 
 class Segmenter(Protocol):
-    """Makes units of words.
+    """Segmenter that splits words into units.
 
     Attributes:
-        glues: whether a word may have other units where no space stands before it in running text.
+        glues: whether the units of a word may depend on whether a space precedes it in running text.
     """
 
     glues: bool
 
     def __call__(self, word: str) -> Sequence[str]:
-        """The units of a word with a space before it; none if there is no way to write it."""
+        """Return the units of a word preceded by a space; empty if the word cannot be represented."""
 
     def glued(self, word: str) -> Sequence[str]:
-        """The units of a word without a space before it."""
+        """Return the units of a word not preceded by a space."""
 
     def text(self, line: str) -> list[str]:
-        """The units of a line of text, as the system that uses them would make them."""
+        """Return the units of a line of text, as the other system would segment it."""
 
 
 class Words:
-    """Words are units."""
+    """Trivial segmenter whose units are words."""
 
     glues = False
 
     def __call__(self, word: str) -> Sequence[str]:
-        """The word."""
+        """Return the word as its only unit."""
         return (word,)
 
     glued = __call__
 
     def text(self, line: str) -> list[str]:
-        """The words of a line."""
+        """Return the words of a line."""
         return split_words(line)
 
 
 class Pieces:
-    """Units are what a segmenter for running text makes of words.
+    """Segmenter that splits words into the subwords of a segmenter for running text.
 
     Args:
-        encode: from a text to its pieces.
-        known: all pieces.
+        encode: splits a text into subwords.
+        known: all subwords.
     """
 
     def __init__(self, encode: Callable[[str], Sequence[str]], known: Collection[str]) -> None:
@@ -157,11 +157,11 @@ class Pieces:
         self.glues = bool(self._mark)
 
     def __call__(self, word: str) -> Sequence[str]:
-        """The pieces of a word behind a space."""
+        """Return the subwords of a word preceded by a space."""
         return self._encode(self._before + word)
 
     def glued(self, word: str) -> Sequence[str]:
-        """The pieces of a word behind another one, if it is of those that stand there without a space."""
+        """Return the subwords of a word, without a preceding space if the word may occur without one."""
         pieces = self(word)
         if not self.glues or not pieces or not may_be_glued(word) or not pieces[0].startswith(self._mark):
             return pieces
@@ -171,24 +171,24 @@ class Pieces:
         return (first, *pieces[1:]) if first else pieces[1:]
 
     def text(self, line: str) -> list[str]:
-        """The pieces of a line of running text."""
+        """Return the subwords of a line of running text."""
         return list(self._encode(line))
 
 
 def may_be_glued(word: str) -> bool:
-    """Whether a token of a table may have stood in its text without a space before it."""
+    """Return whether a token of a table may have had no space before it in the original text."""
     return bool(not word[0].isalnum() or _CONTRACTION.fullmatch(word) or _WITHOUT_SPACES.match(word))
 
 
 class UnitTable:
-    """The units of the words of a table, which may get more words.
+    """Mapping from the words of a table to their units; words may be added to the table later.
 
     Args:
         symbols: the words, as they are written in the table.
-        word_of: text of a word of the table; empty for other tokens.
-        segmenter: makes units of it.
-        known: the units that there are; others are left out.  None: all.
-        both: whether a word that may be glued to the one before has the units of both forms at once.
+        word_of: returns the text of a word of the table; empty for tokens that are not words.
+        segmenter: splits a word into units.
+        known: the existing units; all others are left out.  None: no restriction.
+        both: whether `expand` gives a word that may follow another without a space the units of both its forms.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class UnitTable:
         self._spaced, self._glued = none, none
 
     def _learn(self) -> tuple[Phrases, Phrases]:
-        """The units of all words, with a space before them and without."""
+        """Return the units of all words, with and without a preceding space, computing those of new words."""
         if self._known < len(self._symbols):
             new = [self._units_of(written) for written in self._symbols.words[self._known :]]
             self._spaced = Phrases.concatenate([self._spaced, self._numbered([spaced for spaced, _ in new])])
@@ -213,7 +213,7 @@ class UnitTable:
         return self._spaced, self._glued
 
     def _units_of(self, written: bytes) -> tuple[Sequence[str], Sequence[str]]:
-        """The units of a word of the table, with a space before it and without."""
+        """Return the units of a word of the table, with and without a preceding space."""
         word = self._word_of(written)
         spaced = self._segmenter(word) if word else ()
         if not spaced or not self._segmenter.glues:
@@ -227,24 +227,25 @@ class UnitTable:
         return self.units.read_lines(text.encode("utf-8", "surrogateescape"))
 
     def expand(self, phrases: Phrases) -> Phrases:
-        """Phrases of words as phrases of units."""
+        """Convert phrases of words to phrases of units."""
         return _expanded(phrases, self._learn()[0])
 
     @property
     def words(self) -> int:
-        """How many words there are."""
+        """Number of words."""
         return len(self._symbols)
 
     def known(self, words: Int32Array) -> Mask:
-        """bool, shape (N,), whether each word has units."""
+        """Return whether each word has units: bool, shape (N,)."""
         has_units: Mask = self._learn()[0].lengths[words] > 0
         return has_units
 
     def keys(self, phrases: Phrases) -> tuple[Texts, Int64Array]:
-        """The texts of phrases in units, and the number of the phrase of each text, in ascending order.
+        """Return the texts of phrases in units, and the index of the phrase of each text, in ascending order.
 
-        A phrase has a text for each way in which its words may have been put together: all with spaces, all but the
-        first without where that may be, or all.  It has none if one of its words has no units.
+        A phrase has one text for each distinct spacing of its words: a space before each word; no space, where words
+        may be written without one, before all words but the first; or the same before all words.  A phrase has no
+        text if one of its words has no units.
         """
         spaced, glued = self._learn()
         words = Texts(*self.units.text)
@@ -265,19 +266,19 @@ class UnitTable:
         return _distinct(forms, rows)
 
     def line(self, text: str) -> list[bytes]:
-        """The units of a line of running text."""
+        """Return the units of a line of running text."""
         return [unit.encode("utf-8", "surrogateescape") for unit in self._segmenter.text(text)]
 
 
 def _expanded(phrases: Phrases, units: Phrases) -> Phrases:
-    """Phrases with the units of each word in its place."""
+    """Replace each word of the phrases by its units."""
     parts = units.select(phrases.words)
     ends = prefix_sums(parts.lengths)
     return Phrases(ends[phrases.offsets], parts.words)
 
 
 def _distinct(forms: Sequence[Texts], rows: Int64Array) -> tuple[Texts, Int64Array]:
-    """The texts of each row that differ, one after another."""
+    """Return the distinct texts of each row, and the row of each text."""
     texts: list[bytes] = []
     owners: list[int] = []
     data = [form.text.tobytes() for form in forms]

@@ -1,12 +1,12 @@
 """Files that define the units of another system: vocabularies and segmenters.
 
-The bytes of a file determine its kind:
+The format is detected from the contents of the file:
 
 * a SentencePiece model;
-* a `tokenizer.json` of the library tokenizers;
-* merges of subword-nmt (`#version: ...` first), https://github.com/rsennrich/subword-nmt;
-* a list of tokens: one a line (what follows a tab or a space is not looked at), or JSON (a list, or numbers by token),
-  or a line `token: number` for each, as Marian writes them.
+* a `tokenizer.json` of the Hugging Face library tokenizers;
+* merges of subword-nmt (first line `#version: ...`), https://github.com/rsennrich/subword-nmt;
+* a list of tokens: one per line (text after a tab or a space is ignored), JSON (a list, or an object that maps tokens
+  to numbers), or one line `token: number` per token, as Marian writes them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _LARGEST = 1 << 30
 
 @dataclass(frozen=True)
 class UnitVocabulary:
-    """Contents of a file.
+    """Contents of a vocabulary or segmenter file.
 
     Attributes:
-        segmenter: makes units of words.
-        numbers: unit -> its number, where the file gives some.
+        segmenter: splits words into units.
+        numbers: unit -> its number; None if the file contains no numbers.
     """
 
     segmenter: Segmenter
@@ -43,8 +43,8 @@ def read_vocabulary(path: str) -> UnitVocabulary:
     """Read a vocabulary or a segmenter.
 
     Raises:
-        DataError: the file cannot be read, or is none of those above.
-        PhraseToolError: the library that reads it is not installed.
+        DataError: the file cannot be read, or has none of the formats listed above.
+        PhraseToolError: the library that reads this format is not installed.
     """
     try:
         if Path(path).stat().st_size > _LARGEST:
@@ -122,7 +122,7 @@ def _list(path: str, text: str) -> UnitVocabulary:
 
 
 def _unquoted(token: str) -> str:
-    """A key of YAML, in quotes or not."""
+    """Return a YAML key without its quotes, if it has any."""
     if len(token) > 1 and token[0] == token[-1] == '"':
         try:
             return str(json.loads(token))
@@ -132,15 +132,15 @@ def _unquoted(token: str) -> str:
 
 
 def _numbered(path: str, numbers: dict[str, int]) -> UnitVocabulary:
-    pieces = sum(token.startswith((SPACE_MARK, _INNER)) or token.endswith(_JOINER) for token in numbers)
-    if 4 * pieces > len(numbers):
+    subwords = sum(token.startswith((SPACE_MARK, _INNER)) or token.endswith(_JOINER) for token in numbers)
+    if 4 * subwords > len(numbers):
         message = "is a list of subword units; name the segmenter's model or its merges"
         raise DataError(path, message)
     return UnitVocabulary(Words(), numbers)
 
 
 class _Merges:
-    """Byte-pair encoding as subword-nmt does it: a piece that does not end its word has `@@` behind it."""
+    """Byte-pair encoding of subword-nmt: a subword that does not end its word is followed by `@@`."""
 
     glues = False
 
@@ -150,14 +150,14 @@ class _Merges:
         for number, line in enumerate(lines, 2):
             pair = line.strip(" ").split(" ")
             if len(pair) != 2:
-                raise DataError(path, "expected two pieces that are merged, with a space between", number)
+                raise DataError(path, "expected two subword units separated by a space", number)
             self._ranks.setdefault((pair[0], pair[1]), number)
-        # In version 0.1 the end of a word is a symbol of its own.
+        # In version 0.1 the end of a word is a separate symbol.
         self._apart = text.startswith("#version: 0.1")
         self._found: dict[str, Sequence[str]] = {}
 
     def __call__(self, word: str) -> Sequence[str]:
-        """The pieces of a word."""
+        """Return the subwords of a word."""
         if word not in self._found:
             self._found[word] = self._split(word)
         return self._found[word]
@@ -182,5 +182,5 @@ class _Merges:
         return [part + _JOINER for part in parts[:-1]] + parts[-1:]
 
     def text(self, line: str) -> list[str]:
-        """The pieces of a line whose words stand between spaces."""
+        """Return the subwords of a line whose words are separated by spaces."""
         return [piece for word in split_words(line) for piece in self(word)]

@@ -1,8 +1,8 @@
-"""Compiles the kernels of a package ahead of time, into the library that `jit` loads, part by part on several cores.
+"""Ahead-of-time compilation of a package's kernels into the library that `jit` loads, in parts on several cores.
 
-The package's `kernel_signatures.txt` lists the kernels to compile and the types of their arguments, recorded from
-commands that ran: first those that the demo calls, which can be compiled alone.  Numba's ahead-of-time compiler
-(`numba.pycc`) writes the machine code; a C compiler builds numba's run-time helpers, once for all parts, and links
+The package's `kernel_signatures.txt` lists the kernels to compile and the types of their arguments, recorded while
+running commands: first those that the demo calls, which can be compiled separately.  Numba's ahead-of-time compiler
+(`numba.pycc`) generates the machine code; a C compiler compiles numba's run-time helpers, once for all parts, and links
 both.
 """
 
@@ -29,19 +29,19 @@ from phrasetool.kernels.jit import LIBRARY, MANIFEST, checksum, folders, item_of
 from phrasetool.kernels.processors import Processor, common_processor, compiling_for, this_processor
 
 SIGNATURES = "kernel_signatures.txt"
-# Comments of a list: before the kernels that the demo calls, and before the others.
+# Comment lines of a list: before the kernels that the demo calls, and before the others.
 OF_DEMO, OF_OTHERS = "# Called by the demo:", "# Called by other commands only:"
 _SECONDS_TO_WAIT = 0.2
-# A part has at most this fraction of a package's kernels, unless they are all of one module; parts are compiled side by
-# side.
+# A part contains at most one fifth of a package's kernels, unless all its kernels are of one module; parts are compiled
+# in parallel.
 _PARTS = 5
 
-# Kernels, with the codes of the types of their arguments.
+# Kernels, with the codes of their argument types.
 _Signatures = list[tuple[str, list[str]]]
 
 
 def signatures(package: Path) -> _Signatures:
-    """(`module:kernel`, codes of its arguments) of each line of a package's list."""
+    """Return (`module:kernel`, codes of its arguments) for each line of a package's list."""
     return [signature for listed in _sections(package) for signature in listed]
 
 
@@ -53,7 +53,7 @@ def _sections(package: Path) -> list[_Signatures]:
 
 
 def numba_type(code: str) -> Any:
-    """The type that a code stands for; see `jit`."""
+    """Return the numba type of a code; see `jit`."""
     types: Any = importlib.import_module("numba.core.types")
     if "(" in code:
         head, inner = code[:-1].split("(", 1)
@@ -71,7 +71,7 @@ def numba_type(code: str) -> Any:
 
 @dataclass(frozen=True)
 class Built:
-    """Result for a package: how many kernels were compiled, and where they are."""
+    """Result for a package: the number of compiled kernels, and where they are stored."""
 
     kernels: int
     place: str
@@ -82,26 +82,26 @@ Tick = Callable[[], object]
 
 
 def count_kernels(packages: list[str], demo: bool = False) -> int:
-    """Return how many kernels the lists of packages have, or how many of them the demo calls."""
+    """Return the number of kernels in the lists of packages, or of those that the demo calls."""
     return sum(map(len, (part for package in packages for part in _parts_of(folders(package)[0], demo).values())))
 
 
 def build_all(
     packages: list[str], tick: Tick = lambda: None, demo: bool = False, processes: int | None = None
 ) -> dict[str, Built]:
-    """Compile the kernels of packages, in this machine's own way: libraries, or numba's cache without a C compiler.
+    """Compile the kernels of packages into libraries or, if there is no C compiler, into numba's cache.
 
-    Each part of a library is compiled by a process of its own, so that several cores work.  Parts that are current are
-    left alone.
+    Each part of a library is compiled in a separate process, so that several cores are used.  Up-to-date parts are not
+    compiled again.
 
     Args:
-        packages: their names.
+        packages: names of the packages.
         tick: called for each kernel.
-        demo: whether to compile only what the demo calls.
-        processes: how many compile side by side; None for the number of processors.
+        demo: whether to compile only the kernels that the demo calls.
+        processes: number of parallel processes; None for the number of processors.
 
     Raises:
-        PhraseToolError: no folder can be written for a library.
+        PhraseToolError: no folder for a library is writable.
     """
     plans = {package: _plan(package, demo) for package in packages}
     for _ in range(sum(plan.current for plan in plans.values())):
@@ -119,13 +119,13 @@ def build_all(
 
 @dataclass(frozen=True)
 class _Plan:
-    """The parts of a package to compile.
+    """Parts of a package to compile.
 
     Attributes:
-        target: the folder of its library; None without a C compiler.
-        manifest: that of the library, if the library is current.
+        target: folder of the library; None without a C compiler.
+        manifest: manifest of the library if it is up to date, else empty.
         current: number of requested kernels that need not be compiled again.
-        missing: the parts to be compiled.
+        missing: the parts to compile.
     """
 
     target: Path | None
@@ -135,31 +135,31 @@ class _Plan:
 
 
 def _plan(package: str, demo: bool) -> _Plan:
-    """Decide what to compile.
+    """Determine which parts of a package to compile, and where.
 
     Raises:
-        PhraseToolError: no folder can be written.
+        PhraseToolError: no folder is writable.
     """
-    source, *_ = places = folders(package)
+    source, *_ = candidates = folders(package)
     requested = _parts_of(source, demo)
-    for place in places:
-        if manifest := _current_manifest(source, place, this_processor()):
+    for candidate in candidates:
+        if manifest := _current_manifest(source, candidate, this_processor()):
             missing = [part for part in requested if part not in manifest["parts"]]
-            if not missing or _is_writable(place / MANIFEST):
+            if not missing or _is_writable(candidate / MANIFEST):
                 current = sum(len(listed) for part, listed in requested.items() if part not in missing)
-                return _Plan(place, manifest, current, missing)
+                return _Plan(candidate, manifest, current, missing)
     target = _target_of(package)
     return _Plan(target, {}, 0, list(requested) if target else [0])
 
 
 def _parts_of(package: Path, demo: bool) -> dict[int, _Signatures]:
-    """Return the kernels of each part: those of a module stay together, as they share code, and those of the demo."""
+    """Return the kernels of each part; the kernels of a module share code and are kept together, as are the demo's."""
     parts: list[_Signatures] = []
     sections = _sections(package)
     size = -(-sum(map(len, sections)) // _PARTS)
     for section in sections[:1] if demo else sections:
         first = len(parts)
-        for _, some in itertools.groupby(section, lambda one: one[0].partition(":")[0]):
+        for _, some in itertools.groupby(section, lambda signature: signature[0].partition(":")[0]):
             kernels = list(some)
             if len(parts) == first or len(parts[-1]) + len(kernels) > size:
                 parts.append([])
@@ -170,7 +170,7 @@ def _parts_of(package: Path, demo: bool) -> dict[int, _Signatures]:
 def _compile_missing(
     plans: dict[str, _Plan], tick: Tick, demo: bool, processes: int | None
 ) -> dict[tuple[str, int], _Part]:
-    """Compile the missing parts of packages side by side; return each, by package and number."""
+    """Compile the missing parts of packages in parallel; return them by package and number."""
     context = multiprocessing.get_context("spawn")
     with (
         context.Manager() as manager,
@@ -178,7 +178,7 @@ def _compile_missing(
         ProcessPoolExecutor(processes, context) as pool,
     ):
         ticks = manager.Queue()
-        # Before the parts: meanwhile Python compiles numba, which several processes would each do.
+        # Before the parts, because this also makes Python compile numba's modules, which each process would repeat.
         helpers = pool.submit(_compile_helpers, folder).result() if any(plan.target for plan in plans.values()) else []
         jobs = {
             (package, part): pool.submit(_build_part, package, plan.target, part, helpers, ticks, demo)
@@ -192,7 +192,7 @@ def _compile_missing(
         while not ticks.empty():
             ticks.get()
             tick()
-        return {one: job.result() for one, job in jobs.items()}
+        return {key: job.result() for key, job in jobs.items()}
 
 
 def _is_writable(file: Path) -> bool:
@@ -207,22 +207,22 @@ def _target_of(package: str) -> Path | None:
     """Return an empty folder for a package's library; None without a C compiler."""
     if shutil.which(_c_compiler()) is None:
         return None
-    places = folders(package)
-    for target in places:
+    candidates = folders(package)
+    for target in candidates:
         with contextlib.suppress(OSError):
             _clear(target)
             return target
-    raise PhraseToolError(f"no folder can be written for compiled kernels: {', '.join(map(str, places))}")
+    raise PhraseToolError(f"no writable folder for compiled kernels: {', '.join(map(str, candidates))}")
 
 
 def _clear(target: Path) -> None:
     """Remove a library, so that no command loads a part of it.
 
     Raises:
-        OSError: the folder cannot be written.
+        OSError: the folder is not writable.
     """
     target.mkdir(parents=True, exist_ok=True)
-    # An empty folder does not tell whether it can be written.
+    # Write a file: creating the folder does not show that it is writable.
     (target / MANIFEST).write_text("")
     for old in target.glob("_kernels.*"):
         old.unlink()
@@ -233,9 +233,9 @@ class _Part:
     """Result of compiling a part of a library.
 
     Attributes:
-        kernels: how many.
-        names: kernel -> its name in the part, and the codes of its arguments, for each of their types.
-        sources: modules that may have been compiled into it -> checksums of their sources.
+        kernels: number of kernels.
+        names: kernel -> for each of its signatures, the symbol in the part and the codes of the arguments.
+        sources: modules that may have been compiled into the part -> checksums of their sources.
     """
 
     kernels: int
@@ -254,12 +254,12 @@ def _build_part(package: str, target: Path | None, part: int, helpers: list[str]
 
 
 def _current_manifest(package: Path, target: Path, processor: Processor) -> dict[str, Any]:
-    """Return the manifest of the library in a folder; none if it would be compiled differently now."""
+    """Return the manifest of the library in a folder; empty if the library is outdated or incomplete."""
     try:
         manifest: dict[str, Any] = json.loads((target / MANIFEST).read_bytes())
         if not all((target / part_file(part)).is_file() for part in manifest["parts"]):
             return {}
-        if manifest["compiled_for"] != _circumstances(package, processor):
+        if manifest["compiled_for"] != _build_key(package, processor):
             return {}
         if manifest["sources"] != {name: _source_checksum(name) for name in manifest["sources"]}:
             return {}
@@ -268,8 +268,8 @@ def _current_manifest(package: Path, target: Path, processor: Processor) -> dict
         return {}
 
 
-def _circumstances(package: Path, processor: Processor) -> list[Any]:
-    """Values other than the sources that machine code depends on."""
+def _build_key(package: Path, processor: Processor) -> list[Any]:
+    """Return the values, apart from the sources, that the machine code depends on."""
     numba = importlib.import_module("numba")
     return [processor.name, list(processor.features), numba.__version__, checksum(package / SIGNATURES)]
 
@@ -283,9 +283,9 @@ def _c_compiler() -> str:
 
 
 def fill_cache(package: Path, tick: Tick = lambda: None, demo: bool = False) -> int:
-    """Have numba compile the kernels of a package's list, or those of the demo, or load what it keeps of them.
+    """Have numba compile the kernels of a package's list, or those of the demo, or load them from its cache.
 
-    Returns: their number.
+    Returns: the number of kernels.
     """
     listed = _sections(package)[0] if demo else signatures(package)
     for name, codes in listed:
@@ -301,18 +301,18 @@ def _kernel_named(name: str) -> Any:
 
 
 def build(package: Path, target: Path, processor: Processor | None = None, tick: Tick = lambda: None) -> int:
-    """Compile the kernels of a package's list into a library, part after part.
+    """Compile the kernels of a package's list into a library, one part after another.
 
     Args:
-        package: folder of the package; it must be importable by its name.
+        package: folder of the package; the package must be importable by name.
         target: folder in which the library and its manifest are written.
-        processor: what it is to run on; that of most machines, if None.
+        processor: target processor type; None for `common_processor`.
         tick: called for each kernel.
 
     Returns: the number of compiled signatures.
 
     Raises:
-        OSError: the folder cannot be written, or a compiler fails.
+        OSError: the folder is not writable, or a compiler fails.
     """
     processor = processor or common_processor()
     _clear(target)
@@ -330,7 +330,7 @@ def _compile_helpers(folder: str) -> list[str]:
     """Compile numba's run-time helpers, which are the same in every part; return their object files.
 
     Raises:
-        OSError: the folder cannot be written, or the C compiler fails.
+        OSError: the folder is not writable, or the C compiler fails.
     """
     objects: list[str] = _compiler()._compile_mixins(folder)
     return objects
@@ -351,13 +351,13 @@ def _compile_part(
     Args:
         package: folder of the package.
         target: folder of the library.
-        processor: what it is to run on.
+        processor: target processor type.
         part: number of the part.
         helpers: object files of numba's run-time helpers.
         tick: called for each kernel.
 
     Raises:
-        OSError: the folder cannot be written, or a compiler fails.
+        OSError: the folder is not writable, or a compiler fails.
     """
     compiler = _compiler()
     compiler._compile_mixins = lambda folder: helpers
@@ -379,7 +379,7 @@ def _compile_part(
 def _write_manifest(
     package: Path, target: Path, processor: Processor, parts: dict[int, _Part], former: dict[str, Any]
 ) -> None:
-    """Write which part holds which kernel, for the parts that were compiled and those that were there."""
+    """Write the manifest of the newly compiled parts and of those in the former manifest."""
     kernels: dict[str, list[tuple[int, str, list[str]]]] = former.get("kernels", {})
     for number, part in parts.items():
         for name, some in part.names.items():
@@ -388,25 +388,25 @@ def _write_manifest(
     manifest = {
         "features": processor.features, "parts": sorted([*former.get("parts", []), *parts]), "kernels": kernels,
         "sources": {name: value for some in sources for name, value in some.items()},
-        "compiled_for": _circumstances(package, processor),
+        "compiled_for": _build_key(package, processor),
     }  # fmt: skip
     (target / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
 
 
 def _modules_of_kernels() -> list[str]:
-    """Those loaded modules that may have been compiled into a library: with a kernel, or with code for kernels."""
+    """Return the loaded modules that contain kernels or intrinsics and may have been compiled into a library."""
     loaded = [(name, module) for name, module in sys.modules.items() if not name.startswith("numba")]
     return [
         name
         for name, module in loaded
-        # By type: to ask some modules' values for their class has them warn.
+        # Look up the type: reading `__class__` of some modules' values triggers warnings.
         if any(hasattr(type(value), "_numba_type_") for value in list(getattr(module, "__dict__", {}).values()))
     ]
 
 
 @contextlib.contextmanager
 def _compiled_as_declared(options: dict[Callable[..., Any], dict[str, Any]], tick: Tick) -> Iterator[None]:
-    """Have numba's ahead-of-time compiler follow the options of each kernel, which it has no argument for."""
+    """Make numba's ahead-of-time compiler use the options of each kernel, for which it has no argument."""
     from numba.core.compiler import Flags
     from numba.core.registry import cpu_target
     from numba.pycc import compiler

@@ -1,4 +1,4 @@
-"""Bytes in arrays: blanks, tokens, comparing and copying.  For use inside other kernels; no bound is checked."""
+"""Scanning, comparing and copying of bytes in arrays, for use inside other kernels; bounds are not checked."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ POINT = np.uint8(ord("."))
 
 @exact_kernel
 def is_blank(c: int) -> bool:
-    """Whether a byte separates tokens."""
+    """Return whether a byte is a blank, which separates tokens."""
     return c == SPACE or c == TAB
 
 
 @borrowing_kernel
 def skip_blanks(text: ByteArray, i: int, end: int) -> int:
-    """Return the place of the first byte of text[i:end] that is not a blank, or `end`."""
+    """Return the index of the first byte of text[i:end] that is not a blank, or `end`."""
     while i < end and is_blank(text[i]):
         i += 1
     return i
@@ -35,7 +35,7 @@ def skip_blanks(text: ByteArray, i: int, end: int) -> int:
 
 @borrowing_kernel
 def token_end(text: ByteArray, i: int, end: int) -> int:
-    """The first blank of text[i:end], or `end`."""
+    """Return the index of the first blank of text[i:end], or `end`."""
     while i < end and not is_blank(text[i]):
         i += 1
     return i
@@ -43,7 +43,7 @@ def token_end(text: ByteArray, i: int, end: int) -> int:
 
 @inner_kernel
 def common_prefix(a: ByteArray, first: int, b: ByteArray, second: int, size: int) -> int:
-    """How many bytes a[first:first + size] and b[second:second + size] begin alike with."""
+    """Return the length of the common prefix of a[first:first + size] and b[second:second + size]."""
     k = 0
     while k < size and a[first + k] == b[second + k]:
         k += 1
@@ -52,13 +52,13 @@ def common_prefix(a: ByteArray, first: int, b: ByteArray, second: int, size: int
 
 @inner_kernel
 def same_bytes(a: ByteArray, first: int, b: ByteArray, second: int, size: int) -> bool:
-    """Whether a[first:first + size] and b[second:second + size] are equal."""
+    """Return whether a[first:first + size] and b[second:second + size] are equal."""
     return common_prefix(a, first, b, second, size) == size
 
 
 @inner_kernel
 def copy_bytes(text: ByteArray, start: int, end: int, out: ByteArray, place: int) -> int:
-    """Copy text[start:end] to out[place:]; return the place after it."""
+    """Copy text[start:end] to out[place:]; return the index after the copied bytes."""
     for k in range(start, end):
         out[place] = text[k]
         place += 1

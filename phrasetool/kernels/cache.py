@@ -1,9 +1,9 @@
-"""Numba's cache of compiled code, for files that are damaged and folders that cannot be written to.
+"""Checked version of numba's cache of compiled code, robust to damaged files and folders that are not writable.
 
-Numba trusts what it finds: a file that was cut off stops every command, and changed machine code is run.  Here each
-file has a checksum; one that does not fit counts as not there, so the kernel is compiled again and the file replaced.
-Numba also keeps what it compiled until the kernel's own file changes, although code of other kernels is compiled into
-it; here code counts as compiled from all that it calls.
+Numba trusts its cache files: a truncated file makes every command fail, and modified machine code is executed.  Here
+each file has a checksum; a file whose checksum does not match is ignored, so the kernel is compiled again and the file
+replaced.  Numba also invalidates compiled code only when the kernel's own source file changes, although code of other
+kernels is compiled into it; here the key of compiled code covers all kernels that it calls.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _CHECKSUM_BYTES = 4
 
 
 def with_checked_cache(dispatcher: Any) -> Any:
-    """Let a compiled function keep its code in numba's cache folder, if there is one that can be written to."""
-    # Where numba is disabled, it is a plain function; without a folder, it is compiled for this process.
+    """Enable the checked cache for a compiled function, if numba's cache folder is writable."""
+    # If numba is disabled, this is a plain function; without a cache folder, it is compiled for this process only.
     with contextlib.suppress(RuntimeError):
         if hasattr(dispatcher, "enable_caching"):
             dispatcher._cache = CheckedCache(dispatcher.py_func)
@@ -33,7 +33,7 @@ def with_checked_cache(dispatcher: Any) -> Any:
 
 
 class CheckedCache(caching.FunctionCache):  # type: ignore[misc]
-    """The compiled code of one function on disk."""
+    """Compiled code of one function on disk."""
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
@@ -42,7 +42,7 @@ class CheckedCache(caching.FunctionCache):  # type: ignore[misc]
         )
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """Load compiled code, which is for this machine's processor."""
+        """Load compiled code, unless compiling for another processor than this machine's."""
         return super().load_overload(signature, target_context) if compiled_for() == this_processor() else None
 
     def _index_key(self, signature: Any, codegen: Any) -> Any:
@@ -50,16 +50,16 @@ class CheckedCache(caching.FunctionCache):  # type: ignore[misc]
         return super()._index_key(signature, codegen), _contents(self._py_func)
 
     def save_overload(self, signature: Any, data: Any) -> None:
-        """Save code compiled for this machine's processor; if it cannot be, the next process compiles it again."""
+        """Save code compiled for this machine's processor; if saving fails, the next process compiles it again."""
         if compiled_for() == this_processor():
             with contextlib.suppress(OSError):
                 super().save_overload(signature, data)
 
 
 class CheckedFiles(caching.IndexDataCacheFile):  # type: ignore[misc]
-    """The files of one function: its index (.nbi) and the code for each type of arguments (.nbc).
+    """Files of one function: its index (.nbi) and the code for each signature (.nbc).
 
-    A checksum stands behind what numba writes, where numba itself does not mind it.
+    A checksum is appended to the data that numba writes; numba itself ignores trailing bytes.
     """
 
     @contextlib.contextmanager
@@ -81,9 +81,9 @@ class CheckedFiles(caching.IndexDataCacheFile):  # type: ignore[misc]
 
 
 def _contents(function: Any) -> int:
-    """A checksum of a function's code, of the constants that it uses, and of all kernels that it calls."""
+    """Return a checksum of a function's code, of the constants that it uses, and of all kernels that it calls."""
     parts: list[str] = []
-    seen = {function}
+    visited = {function}
     waiting = [function]
     while waiting:
         function = waiting.pop()
@@ -97,8 +97,8 @@ def _contents(function: Any) -> int:
                 called = getattr(value, "py_func", None)
                 if called is None:
                     parts.append(f"{name} {_as_constant(value)}")
-                elif called not in seen:
-                    seen.add(called)
+                elif called not in visited:
+                    visited.add(called)
                     waiting.append(called)
     return zlib.crc32("\n".join(parts).encode())
 
@@ -119,7 +119,7 @@ def _checksum(data: bytes) -> bytes:
 
 
 def _is_whole(path: str) -> bool:
-    """Whether a file can be read and its checksum is right."""
+    """Return whether a file can be read and its checksum is correct."""
     try:
         with open(path, "rb") as file:
             data = file.read()

@@ -1,13 +1,13 @@
-"""Hash functions, and hash tables of keys and their numbers: integers, ragged integers, ragged bytes.
+"""Hash functions, and hash tables for integers, sequences of integers, and byte strings.
 
-Bytes are hashed by FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/), a byte at a time, so that a hash may go on
-where another ended.  Integers are multiplied by the golden ratio in 64 bits, which spreads neighbouring keys over the
-top bits (Knuth, The Art of Computer Programming 3, section 6.4).
+Bytes are hashed by FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/), one byte at a time, so that a hash can be
+continued.  Integers are multiplied by the golden ratio in 64 bits, which spreads neighbouring keys over the top bits
+(Knuth, The Art of Computer Programming 3, section 6.4).
 
-The tables use open addressing with linear probing.  A table of integers holds the keys themselves, and the values that
-belong to them stand at the same places of other arrays.  Of ragged keys the table holds the numbers, -1 where a slot is
-free; their texts are two arrays, as in `Phrases`.  Every `find_...` returns a slot: the key's, or the free one where it
-belongs.  There must be a free one.
+The tables use open addressing with linear probing.  A table of integers contains the keys themselves; their values are
+at the same indices of other arrays.  A table of sequences or byte strings contains the numbers of the keys, -1 in free
+slots; the keys are stored in two arrays, as in `Phrases`.  Every `find_...` returns a slot: that of the key, or the
+free slot where it belongs.  The table must have a free slot.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FOLD = np.uint64(29)
 _HALF = np.uint64(32)
 FREE = -1
-# In a table of integers, whose keys are not 0.
+# Free slot in a table of integers, whose keys are not 0.
 NO_KEY = np.uint64(0)
 
 
 @inner_kernel
 def fnv(h: int, byte: int) -> int:
-    """FNV-1a of one more byte, 64 bits."""
+    """Update a 64-bit FNV-1a hash with one byte."""
     return (h ^ np.uint64(byte)) * FNV_PRIME
 
 
 @inner_kernel
 def fnv_bytes(text: ByteArray, start: int, end: int) -> int:
-    """FNV-1a of text[start:end], 64 bits."""
+    """Return the 64-bit FNV-1a hash of text[start:end]."""
     h = FNV_BASIS
     for i in range(start, end):
         h = fnv(h, text[i])
@@ -48,7 +48,7 @@ def fnv_bytes(text: ByteArray, start: int, end: int) -> int:
 
 @inner_kernel
 def fnv_bytes_32(text: ByteArray, start: int, end: int) -> int:
-    """FNV-1a of text[start:end], 32 bits."""
+    """Return the 32-bit FNV-1a hash of text[start:end]."""
     h = _FNV_BASIS_32
     for i in range(start, end):
         h = np.uint32((h ^ np.uint32(text[i])) * _FNV_PRIME_32)
@@ -57,22 +57,22 @@ def fnv_bytes_32(text: ByteArray, start: int, end: int) -> int:
 
 @inner_kernel
 def mix(h: int, value: int) -> int:
-    """A hash of one more integer, 64 bits."""
+    """Update a 64-bit hash with one integer."""
     h = (h ^ np.uint64(value)) * GOLDEN
     return h ^ (h >> _FOLD)
 
 
 @inner_kernel
 def home(key: int, size: int) -> int:
-    """Where to look first for a key in a table of `size` slots, at most 2^32: its hash, scaled from 32 bits."""
+    """Return the first slot to probe for a key in a table of `size` (at most 2^32) slots: its scaled 32-bit hash."""
     return np.int64((((np.uint64(key) * GOLDEN) >> _HALF) * np.uint64(size)) >> _HALF)
 
 
 def make_slots(count: int) -> Int32Array:
-    """Free slots for `count` ragged keys: a power of two, at least twice as many.
+    """Return free slots for `count` sequences or byte strings: a power of two, more than twice as many.
 
     Raises:
-        ValueError: their numbers are beyond 32 bits.
+        ValueError: the keys cannot be numbered in 32 bits.
     """
     if count > np.iinfo(np.int32).max:
         raise ValueError(f"{count} keys cannot be numbered in 32 bits")
@@ -81,11 +81,11 @@ def make_slots(count: int) -> Int32Array:
 
 @inner_kernel
 def find_key(keys: npt.NDArray[np.uint64], key: int) -> int:
-    """The slot of an integer.
+    """Return the slot of an integer.
 
     Args:
-        keys: uint64, shape (P,), the table, 0 where a slot is free; P is at most 2^32.
-        key: not 0.
+        keys: uint64, shape (P,), the table, with 0 in free slots; P is at most 2^32.
+        key: the integer, not 0.
     """
     slot = home(key, len(keys))
     while True:
@@ -100,11 +100,11 @@ def find_key(keys: npt.NDArray[np.uint64], key: int) -> int:
 
 @inner_kernel
 def find_ids(ids: Int32Array, start: int, end: int, known: Int32Array, offsets: Int64Array, slots: Int32Array) -> int:
-    """The slot of the sequence ids[start:end].
+    """Return the slot of the sequence ids[start:end].
 
     Args:
-        known, offsets: the sequences that the slots number, as in `Phrases`.
-        slots: int32, shape (P,), P a power of two.
+        known, offsets: the sequences in the table, as in `Phrases`.
+        slots: int32, shape (P,), the numbers of the sequences; P is a power of two.
     """
     size = end - start
     h = np.uint64(size)
@@ -131,12 +131,12 @@ def find_ids(ids: Int32Array, start: int, end: int, known: Int32Array, offsets: 
 def find_hashed_bytes(
     text: ByteArray, start: int, end: int, h: int, known: ByteArray, offsets: Int64Array, slots: Int32Array
 ) -> int:
-    """The slot of the word text[start:end].
+    """Return the slot of the word text[start:end].
 
     Args:
-        h: its hash by FNV-1a.
-        known, offsets: the words that the slots number, one after another, and where each begins.
-        slots: int32, shape (P,), P a power of two.
+        h: 64-bit FNV-1a hash of the word.
+        known, offsets: the concatenated words of the table, and the start of each word.
+        slots: int32, shape (P,), the numbers of the words; P is a power of two.
     """
     mask = len(slots) - 1
     slot = np.int64((h ^ (h >> _HALF)) & np.uint64(mask))
@@ -154,5 +154,5 @@ def find_hashed_bytes(
 
 @borrowing_kernel
 def find_bytes(text: ByteArray, start: int, end: int, known: ByteArray, offsets: Int64Array, slots: Int32Array) -> int:
-    """As `find_hashed_bytes`, which saves a reader that walks over the word anyway a second walk."""
+    """Return the slot of a word like `find_hashed_bytes`, but compute the hash in a separate pass over the word."""
     return find_hashed_bytes(text, start, end, fnv_bytes(text, start, end), known, offsets, slots)

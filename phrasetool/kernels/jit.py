@@ -1,21 +1,21 @@
-"""Decorators of kernels, with the rules that all kernels follow, and the kernels that were compiled ahead of time.
+"""Decorators of kernels, with the options that all kernels share, and the library of kernels compiled ahead of time.
 
-* `nogil`: worker threads run kernels side by side.
-* `cache`: compiled once per machine, loaded in milliseconds afterwards.
-* `error_model="numpy"`: no test for division by zero, which would keep LLVM from using vector instructions.
+* `nogil`: worker threads run kernels in parallel.
+* `cache`: compiled once per machine, then loaded in milliseconds.
+* `error_model="numpy"`: no check for division by zero, which would prevent LLVM from using vector instructions.
 * fastmath without `reassoc`: multiply-adds may be fused, but the order of a sum never changes, so the result of a
   phrase does not depend on its neighbours, the block size or the number of threads.
 
-A package's library of kernels is some extension modules (`_kernels.0.*.so` and so on, made by `building` with numba's
-compiler for this) and a manifest next to them (`_kernels.json`): which of them holds which kernels for which types of
-arguments, the features that the processor must have, and checksums of the sources.  A kernel looks at its arguments,
-calls the library where they match, and else has numba compile it as it always would.  Importing numba and loading its
-cached code is most of what a short command takes.
+A package's library of kernels consists of extension modules (`_kernels.0.*.so` and so on, built by `building` with
+numba's ahead-of-time compiler) and a manifest next to them (`_kernels.json`), which lists the kernels of each module
+with their argument types, the features that the processor must have, and checksums of the sources.  When a kernel is
+called, it calls the library if its arguments match, and otherwise numba compiles it as usual.  Without the library,
+importing numba and loading its cached code takes most of the time of a short command.
 
-The types of arguments are written as codes: `int64`, `float32`, `bool`, `none`; arrays as item type, dimensions, layout
-as numba's (C, F, A) and whether they are read only or writable (`uint8:1Cr`, `float32:2Cw`), where records stand as
-fields, their places and a size (`{score=f8@0/state=i4@8/12}:1Cw`); tuples as `(int64,int64)` and named tuples as
-`module.Name(code,code)`.
+The types of arguments are written as codes: `int64`, `float32`, `bool`, `none`; arrays as item type, number of
+dimensions, numba's layout (C, F, A), and r (read-only) or w (writable), as in `uint8:1Cr`, `float32:2Cw`; the item type
+of records as fields with their offsets, and the size (`{score=f8@0/state=i4@8/12}:1Cw`); tuples as `(int64,int64)` and
+named tuples as `module.Name(code,code)`.
 """
 
 from __future__ import annotations
@@ -43,42 +43,47 @@ _EXACT = {"nogil": True, "cache": True, "error_model": "numpy"}
 
 
 MANIFEST = "_kernels.json"
-# The name of every part as an extension module: numba's run-time helpers, which contain it, are compiled once for all.
+# Extension module name shared by all parts: numba's run-time helpers contain it, and are compiled once for all parts.
 LIBRARY = "_kernels"
-# Which kernels to use: "numba" never looks for a library, "ahead" fails where a library lacks a kernel that is called.
-# With `QUIET` both are used, as without a value, and no command announces that kernels are compiled.
+# Environment variable that selects the kernels: "numba" never uses a library, "ahead" raises an error if a called
+# kernel is not in the library.  `QUIET` uses both, like the default, but does not announce that kernels are compiled.
 MODE = "PHRASETOOL_KERNELS"
 QUIET = "quiet"
-# A file to which every kernel that is called from Python writes the types of its arguments, for `building`.
+# Environment variable: a file to which every kernel called from Python appends its argument types, for `building`.
 RECORD = "PHRASETOOL_RECORD_KERNELS"
 
-# Flags of an array that its type depends on: C- and Fortran-contiguous, aligned, writable.
+# Array flags that determine the type: C- and Fortran-contiguous, aligned, writable.
 _C, _F, _ALIGNED, _WRITABLE = 0x1, 0x2, 0x100, 0x400
 _LAYOUT_FLAGS = _C | _F | _ALIGNED | _WRITABLE
 _INT64 = range(-(2**63), 2**63)
 
-# The modules that kernels are made of, with the checksums of their sources; and the libraries in use.
+# Modules with kernel code and the checksums of their sources; and the libraries in use.
 _watched: dict[str, int | None] = {}
 _loaded: list[Library] = []
 
 
 class Library:
-    """The kernels of one package that were compiled ahead of time."""
+    """Ahead-of-time compiled kernels of one package.
+
+    Args:
+        load: loads the part with the given number.
+        manifest: contents of the manifest.
+    """
 
     def __init__(self, load: Callable[[int], ModuleType], manifest: dict[str, Any]) -> None:
-        # Parts are loaded when they are first needed: a command calls kernels of few.
+        # Parts are loaded when first needed: a command uses few of them.
         self._part = functools.cache(load)
-        # Name of a kernel -> its part, its name there, and the codes of its arguments, for each of their types.
+        # Name of a kernel -> for each of its signatures: the part, the symbol, and the codes of the arguments.
         self._kernels: dict[str, list[tuple[int, str, list[str]]]] = manifest["kernels"]
         self._sources: dict[str, int] = manifest["sources"]
         self.valid = True
 
     def find(self, name: str, codes: list[str]) -> Callable[..., Any] | None:
-        """Return what was compiled of a kernel for arguments of some types; None if nothing was, or no longer is it.
+        """Return a compiled kernel for the given argument types; None if there is none or the library is outdated.
 
         Args:
-            name: of the kernel, `module:function`.
-            codes: of the types of the arguments, see `code_of`.
+            name: name of the kernel, `module:function`.
+            codes: codes of the argument types, see `code_of`.
         """
         if self.valid:
             for part, symbol, expected in self._kernels.get(name, ()):
@@ -92,18 +97,18 @@ class Library:
         return None
 
     def check(self, module: str, checksum_now: int | None) -> None:
-        """Use nothing of the library when the source of a module is not the one it was compiled from.
+        """Invalidate the library if the source of a module has changed since the library was compiled.
 
         Args:
-            module: its name, of this package or of another, whose kernels may be compiled into those of this one.
-            checksum_now: the checksum of its source, if that could be read.
+            module: name of the module; its kernels may be inlined into kernels of another package's library.
+            checksum_now: checksum of its source; None if it could not be read.
         """
         if checksum_now is not None and self._sources.get(module) not in (None, checksum_now):
             self.valid = False
 
 
 class Kernel:
-    """A kernel that calls what was compiled ahead of time for its arguments, or numba where nothing was."""
+    """Kernel that calls the library if it has code for the argument types, and otherwise numba."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any], library: Library) -> None:
         self.py_func = function
@@ -124,7 +129,7 @@ class Kernel:
 
     @functools.cached_property
     def dispatcher(self) -> Any:
-        """The kernel as numba knows it."""
+        """Numba's dispatcher of the kernel."""
         return compile_by_numba(self.py_func, self._options)
 
     @property
@@ -133,12 +138,12 @@ class Kernel:
 
     @property
     def targetoptions(self) -> dict[str, Any]:
-        """Read by numba where it inlines the kernel."""
+        """Compilation options, which numba reads when it inlines the kernel."""
         options: dict[str, Any] = self.dispatcher.targetoptions
         return options
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Numba writes the globals of what it caches.
+        # Numba pickles the globals of functions that it caches.
         return _kernel_named, (self.py_func.__module__, self.py_func.__qualname__)
 
     def _find(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
@@ -159,7 +164,7 @@ def _kernel_named(module: str, name: str) -> Any:
 
 
 def _kind(argument: Any) -> Any:
-    """Return a key that differs where types of arguments differ, and that is quick to get."""
+    """Return a key for the type of an argument that is fast to compute."""
     if type(argument) is np.ndarray:
         return argument.dtype, argument.ndim, argument.flags.num & _LAYOUT_FLAGS
     if isinstance(argument, tuple):
@@ -170,7 +175,7 @@ def _kind(argument: Any) -> Any:
 
 
 def code_of(argument: Any) -> str:
-    """The code of an argument's type; one that cannot be compiled ahead of time is `?`."""
+    """Return the code of an argument's type; `?` if it cannot be compiled ahead of time."""
     if isinstance(argument, np.ndarray):
         flags = argument.flags.num
         if not flags & _ALIGNED or not argument.dtype.isnative:
@@ -201,12 +206,12 @@ def _item_code(item: np.dtype[Any]) -> str:
 
 
 def item_of(code: str) -> np.dtype[Any]:
-    """The items of an array by the part of its code that names them: a number, or a record's fields and size."""
+    """Return the dtype of an array from the item part of its code: a number type, or a record's fields and size."""
     if not code.startswith("{"):
         return np.dtype(code)
     *fields, size = code[1:-1].split("/")
-    names, places = zip(*(field.split("=") for field in fields), strict=True)
-    kinds, offsets = zip(*(place.split("@") for place in places), strict=True)
+    names, positions = zip(*(field.split("=") for field in fields), strict=True)
+    kinds, offsets = zip(*(position.split("@") for position in positions), strict=True)
     layout: Any = {
         "names": names, "formats": kinds, "offsets": list(map(int, offsets)), "itemsize": int(size.rstrip("!")),
     }  # fmt: skip
@@ -214,14 +219,14 @@ def item_of(code: str) -> np.dtype[Any]:
 
 
 def accepts(expected: str, given: str) -> bool:
-    """Whether what was compiled for one code can be called with another: what only reads can read what is writable."""
+    """Return whether a kernel compiled for one code accepts another; a writable array is accepted as read-only."""
     if "?" in given:
         return False
     if expected == given:
         return True
     if "(" in expected and "(" in given:
-        (head, ours), (given_head, theirs) = (code[:-1].split("(") for code in (expected, given))
-        codes, given_codes = ours.split(","), theirs.split(",")
+        (head, items), (given_head, given_items) = (code[:-1].split("(") for code in (expected, given))
+        codes, given_codes = items.split(","), given_items.split(",")
         return head == given_head and len(codes) == len(given_codes) and all(map(accepts, codes, given_codes))
     if ":" not in expected or ":" not in given or expected[:-2] != given[:-2]:
         return False
@@ -234,7 +239,7 @@ def _record(line: str) -> None:
 
 
 def checksum(path: str | Path) -> int | None:
-    """CRC-32 of a source file; None if it cannot be read (an installation without sources)."""
+    """Return the CRC-32 of a source file; None if it cannot be read (an installation without sources)."""
     try:
         return zlib.crc32(Path(path).read_bytes())
     except OSError:
@@ -242,7 +247,7 @@ def checksum(path: str | Path) -> int | None:
 
 
 def watch(module: str, source: str) -> None:
-    """Compare a module that kernels are made of with what libraries were compiled from; once."""
+    """Check once whether a module with kernel code is the one that the loaded libraries were compiled from."""
     if module not in _watched:
         _watched[module] = checksum(source)
         for library in _loaded:
@@ -256,18 +261,18 @@ def _library(package: str) -> Library | None:
     for folder in folders(package):
         try:
             manifest = json.loads((folder / MANIFEST).read_bytes())
-            # The parts of earlier versions had other names, or there were none.
+            # Earlier versions of the manifest have other parts or none.
             if isinstance(manifest.get("parts"), list) and not missing_features(manifest["features"]):
                 library = Library(functools.partial(_load_part, package, folder), manifest)
-                for watched, found in _watched.items():
-                    library.check(watched, found)
+                for watched, source_checksum in _watched.items():
+                    library.check(watched, source_checksum)
                 _loaded.append(library)
                 return library
         except (OSError, ValueError, KeyError, ImportError):
             continue
-    # Without kernels, no part is ever loaded.
-    without = functools.partial(_load_part, package, Path())
-    return Library(without, {"kernels": {}, "sources": {}}) if RECORD in os.environ else None
+    # A library without kernels never loads a part.
+    load = functools.partial(_load_part, package, Path())
+    return Library(load, {"kernels": {}, "sources": {}}) if RECORD in os.environ else None
 
 
 def part_file(part: int) -> str:
@@ -285,25 +290,25 @@ def _load_part(package: str, folder: Path, part: int) -> ModuleType:
 
 
 def library_of(module: str) -> Library | None:
-    """The library of a module's package; None if there is none, or none that this processor can run."""
+    """Return the library of a module's package; None if there is none that this processor can run."""
     return _library(module.partition(".")[0])
 
 
 def folders(package: str) -> list[Path]:
-    """Where a package's library may stand: in the package, or in the user's cache folder."""
+    """Return the possible folders of a package's library: the package, and the user's cache folder."""
     spec = importlib.util.find_spec(package)
     assert spec is not None
     assert spec.origin is not None
-    here = Path(spec.origin).parent
+    package_folder = Path(spec.origin).parent
     try:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:  # a user without a home
-        return [here]
-    return [here, cache / "phrasetool" / f"{zlib.crc32(str(here).encode()):08x}"]
+    except RuntimeError:  # The user has no home directory.
+        return [package_folder]
+    return [package_folder, cache / "phrasetool" / f"{zlib.crc32(str(package_folder).encode()):08x}"]
 
 
 def compile_by_numba(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Return a function that numba compiles when it is first called with each type of arguments."""
+    """Return a function that numba compiles on the first call with each combination of argument types."""
     numba = _numba()
     if options.get("cache"):
         from phrasetool.kernels.cache import with_checked_cache
@@ -314,11 +319,11 @@ def compile_by_numba(function: Callable[..., Any], options: dict[str, Any]) -> A
 
 @functools.cache
 def _numba() -> ModuleType:
-    """Import numba, and the part of it that looks for SciPy's BLAS, while SciPy seems to be missing.
+    """Import numba, hiding SciPy from the part of numba that looks for SciPy's BLAS.
 
-    No kernel here multiplies matrices by BLAS.  Without this every command that runs a kernel would import
-    `scipy.linalg` in search of it: 0.19 s, a third of the time that a command takes on a small table.  SciPy can be
-    imported as ever afterwards; in the same process numba's `np.correlate` and `np.convolve` stay without BLAS.
+    No kernel here multiplies matrices with BLAS.  Otherwise every command that runs a kernel would import
+    `scipy.linalg` to look for it: 0.19 s, a third of the time that a command takes on a small table.  SciPy can be
+    imported as usual afterwards; in the same process, numba's `np.correlate` and `np.convolve` do not use BLAS.
     """
     hide = "scipy" not in sys.modules
     if hide:
@@ -344,7 +349,7 @@ def _numba() -> ModuleType:
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a floating-point kernel; see the module for the rules it follows."""
+    """Compile a floating-point kernel with the options listed in the module docstring."""
     return _compiled(function, {**_EXACT, "fastmath": set(_FLAGS)})
 
 
@@ -356,8 +361,8 @@ def exact_kernel(function: Callable[..., Any]) -> Any:
 def inner_kernel(function: Callable[..., Any]) -> Any:
     """Compile a small exact kernel into every kernel that calls it.
 
-    LLVM leaves a call that passes several arrays as it is, and each then has its references counted, an atomic
-    instruction twice; for what takes a few instructions itself that is most of the time.
+    LLVM does not inline a call that passes several arrays, and numba then counts references to each array with two
+    atomic instructions; for a kernel of a few instructions, that takes most of the time.
     """
     return _compiled(function, {**_EXACT, "inline": "always"})
 
@@ -365,7 +370,7 @@ def inner_kernel(function: Callable[..., Any]) -> Any:
 def borrowing_kernel(function: Callable[..., Any]) -> Any:
     """Compile an exact kernel without reference counts: the arrays belong to the caller for the whole call.
 
-    To count references to them, an atomic instruction each time, would take ten times as long as a look-up.
+    Counting references to them, with an atomic instruction each time, would take ten times as long as a look-up.
     """
     return _compiled(function, {**_EXACT, "_nrt": False})
 

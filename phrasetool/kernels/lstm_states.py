@@ -1,6 +1,6 @@
-"""An LSTM without torch, on texts of several lengths, the longest first (Hochreiter & Schmidhuber 1997).
+"""LSTM inference with NumPy, batched over texts of different lengths (Hochreiter & Schmidhuber 1997).
 
-Callers that work on several threads limit the matrix products of NumPy to one thread (`one_blas_thread`).
+Multithreaded callers limit NumPy's matrix products to one thread (`one_blas_thread`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from phrasetool.phrases import FloatArray, Int64Array, Phrases
 
 @dataclass(frozen=True)
 class LstmWeights:
-    """Of one direction of a layer with U units that reads vectors of size n; gates as torch has them.
+    """Weights of one direction of a layer with U units and inputs of size n; gates in PyTorch's order.
 
     Attributes:
         inputs: float32, shape (n, 4 U).
@@ -31,12 +31,12 @@ class LstmWeights:
 
     @classmethod
     def of(cls, arrays: Mapping[str, FloatArray], pattern: str) -> LstmWeights:
-        """Those of a `torch.nn.LSTM`; `{}` of the pattern is where `weight_ih` and the others stand in their names."""
-        inputs, recurrent = (np.ascontiguousarray(arrays[pattern.format(f"weight_{one}")].T) for one in ("ih", "hh"))
+        """Return the weights of a `torch.nn.LSTM`; `{}` in the pattern stands for `weight_ih` and the like."""
+        inputs, recurrent = (np.ascontiguousarray(arrays[pattern.format(f"weight_{kind}")].T) for kind in ("ih", "hh"))
         return cls(inputs, recurrent, arrays[pattern.format("bias_ih")] + arrays[pattern.format("bias_hh")])
 
     def products(self, vectors: FloatArray) -> FloatArray:
-        """Return the share of N vectors in the gates, shape (N, 4 U); computed once for each distinct vector."""
+        """Return the contribution of N vectors to the gates, shape (N, 4 U); call it once for all distinct vectors."""
         products: FloatArray = vectors @ self.inputs + self.bias
         return products
 
@@ -45,15 +45,15 @@ def lstm_states(
     products: FloatArray, numbers: npt.NDArray[np.integer], recurrent: FloatArray, texts: Phrases, back: bool,
     cells: FloatArray | None = None,
 ) -> FloatArray:  # fmt: skip
-    """The states of one direction of a layer, float32, shape (words, U).
+    """Return the states of one direction of a layer: float32, shape (words, U).
 
     Args:
         products: see `LstmWeights.products`.
-        numbers: which of them each word has, shape (words,).
+        numbers: index of each word's row in `products`, shape (words,).
         recurrent: see `LstmWeights`.
-        texts: for their lengths; a text may have no word.
-        back: from the last word to the first.
-        cells: gets the last cell of each text that has a word, float32, shape (N, U).
+        texts: the texts; only their lengths are used, and a text may be empty.
+        back: whether to read from the last word to the first.
+        cells: output, float32, shape (N, U): receives the last cell of each text that is not empty.
     """
     units = len(recurrent)
     lengths = texts.lengths
@@ -64,21 +64,21 @@ def lstm_states(
     state, cell = (np.zeros((len(order), units), np.float32) for _ in range(2))
     for time in range(int(sizes[0]) if len(sizes) else 0):
         active = int(np.searchsorted(-sizes, -time, "left"))
-        places: Int64Array = firsts[:active] + (sizes[:active] - 1 - time if back else time)
-        gates = products[numbers[places]] + state[:active] @ recurrent
+        rows: Int64Array = firsts[:active] + (sizes[:active] - 1 - time if back else time)
+        gates = products[numbers[rows]] + state[:active] @ recurrent
         state, cell = lstm_step(gates, cell[:active])
-        states[places] = state
+        states[rows] = state
         if cells is not None:
             cells[order[:active]] = cell
     return states
 
 
 def lstm_step(gates: FloatArray, cell: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The next state and cell of N texts, shape (N, U) each.
+    """Return the next state and cell of N texts, shape (N, U) each.
 
     Args:
-        gates: sums of products, shape (N, 4 U): input, forget, cell, output, as torch has them.
-        cell: shape (N, U).
+        gates: preactivations, shape (N, 4 U): input, forget, cell, output, in PyTorch's order.
+        cell: current cells, shape (N, U).
     """
     units = cell.shape[1]
     half = 0.5 * np.tanh(0.5 * gates[:, : 2 * units]) + 0.5
@@ -90,8 +90,8 @@ def lstm_step(gates: FloatArray, cell: FloatArray) -> tuple[FloatArray, FloatArr
 def one_blas_thread() -> AbstractContextManager[object]:
     """Return a context in which NumPy computes matrix products on one thread.
 
-    More threads than those that work on blocks would only wait for each other.  Without threadpoolctl they are used
-    anyway, and the bytes are the same.
+    More threads than those that process blocks would only wait for each other.  Without threadpoolctl, NumPy uses its
+    own threads anyway; the results are bit-identical.
     """
     try:
         from threadpoolctl import threadpool_limits

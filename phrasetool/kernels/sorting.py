@@ -1,6 +1,6 @@
-"""Sorting of strings of integers by multikey quicksort (Bentley and Sedgewick 1997).
+"""Multikey quicksort for strings of integers (Bentley and Sedgewick 1997).
 
-A string is a run of letters in one array; strings are sorted by their numbers' array, the letters stay where they are.
+A string is a run of letters in one array; only the array of string numbers is permuted, the letters are not moved.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from phrasetool.kernels.jit import exact_kernel, inner_kernel
 
-# Below this many strings insertion is faster than another partition.
+# Maximum number of strings for which insertion sort is faster than partitioning.
 _FEW = 12
-# Of the three parts the largest is pushed first, so the stack holds some three parts for each halving.
+# The largest of the three parts is pushed first, so the stack holds about three parts for each halving.
 _STACK = 256
 
 
@@ -30,12 +30,13 @@ def sort_strings(
     """Sort strings[low:high].
 
     Args:
-        letters: unsigned, all strings.
+        letters: unsigned, the letters of all strings.
         width: string s begins at letters[s * width].
         strings: the numbers of the strings; permuted in place.
-        depth: the strings have so many first letters in common.
-        deepest: letters by which they are sorted.
-        ends: whether a letter 0 ends a string.  All ends are equal.
+        low, high: range of `strings` to sort.
+        depth: number of leading letters that these strings have in common.
+        deepest: number of letters that are compared.
+        ends: whether a letter 0 ends a string; whatever follows it is ignored.
     """
     if high - low <= _FEW:
         _insert(letters, width, strings, low, high, depth, deepest, ends)
@@ -78,10 +79,10 @@ def sort_strings(
 def _partition(
     cache: npt.NDArray[np.unsignedinteger], base: int, strings: npt.NDArray[np.signedinteger], low: int, high: int
 ) -> tuple[int, int, int]:
-    """Divide strings[low:high] by their letters, cache[low - base:high - base], by the median of three of them.
+    """Partition strings[low:high] by their letters, cache[low - base:high - base]; the pivot is the median of three.
 
     Returns:
-        That letter; where the strings begin that have it, and where those that have greater ones.
+        The pivot; the start of the strings whose letter equals it; and the start of those with a greater letter.
     """
     a, b, c = cache[low - base], cache[(low + high) // 2 - base], cache[high - 1 - base]
     pivot = max(min(a, b), min(max(a, b), c))
@@ -113,7 +114,7 @@ def _insert(
     deepest: int,
     ends: bool,
 ) -> None:
-    """Sort few strings."""
+    """Sort a few strings by insertion."""
     for i in range(low + 1, high):
         moving = strings[i]
         k = i

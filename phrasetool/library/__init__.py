@@ -1,1 +1,1 @@
-"""Public classes and functions that need no table: models and measures.  `phrasetool` names them."""
+"""Public classes and functions that need no phrase table: models and measures.  `phrasetool` exports them."""

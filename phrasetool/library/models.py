@@ -1,4 +1,4 @@
-"""Models as people use them, and that of phrase pairs: phrases are strings, results are arrays."""
+"""Public base class of models, and the model of phrase pairs: phrases are strings, results are arrays."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Model = TypeVar("Model", bound=SavedModel)
 
 
 class LibraryModel(Generic[Model]):
-    """A trained model, as people use it.  Not for use by two threads at once.
+    """Public interface to a trained model; not thread-safe.
 
     Args:
-        model: its parameters.
+        model: the trained model.
     """
 
     def __init__(self, model: Model) -> None:
@@ -42,7 +42,7 @@ class LibraryModel(Generic[Model]):
         """Load a model of this family.
 
         Raises:
-            ModelError: there is none, it is damaged, or it is a model of another family.
+            ModelError: the folder contains no model, a damaged one, or a model of another family.
         """
         return cls(cls._family().load(folder))
 
@@ -52,7 +52,7 @@ class LibraryModel(Generic[Model]):
 
     @property
     def signature(self) -> str:
-        """One line that identifies the model; it differs when a weight, a word or an option differs."""
+        """One-line identifier of the model; it changes with any weight, word or option."""
         return self.model.signature
 
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ class LibraryModel(Generic[Model]):
 
 
 class PhraseModel(LibraryModel[BilingualModel]):
-    """A trained model of phrase pairs; see `phrasetool train`.
+    """Trained model of phrase pairs; see `phrasetool train`.
 
     Examples:
         >>> model = load_model(demo_model)
@@ -74,7 +74,7 @@ class PhraseModel(LibraryModel[BilingualModel]):
 
     @property
     def dimension(self) -> int:
-        """n, the size of a phrase vector."""
+        """Size n of a phrase vector."""
         return self.model.dimension
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class PhraseModel(LibraryModel[BilingualModel]):
 
     def _vocabulary(self, side: Side) -> Vocabulary:
         if side not in ("source", "target"):
-            raise ValueError(f"a side is source or target, not {side!r}")
+            raise ValueError(f"unknown side {side!r}; expected source or target")
         return self.model.source_vocabulary if side == "source" else self.model.target_vocabulary
 
     def _read(self, phrases: Iterable[str], side: Side) -> Phrases:
@@ -97,19 +97,19 @@ class PhraseModel(LibraryModel[BilingualModel]):
         return Phrases.from_lists([vocabulary.ids(phrase.encode()) for phrase in phrases])
 
     def encode(self, phrases: Iterable[str], side: Side, *, transformed: bool = False) -> FloatArray:
-        """Phrase vectors.
+        """Return phrase vectors.
 
         Args:
-            phrases: N phrases, words between spaces, tokenised as what the model was trained on.
-            side: their language.
-            transformed: carry the vectors into the other language's space (Zhang et al. 2014, Eq. 9), where their
-                cosines with vectors of the other side are similarities.
+            phrases: N phrases, words separated by spaces, tokenised like the training data.
+            side: side of the phrases.
+            transformed: whether to map the vectors into the other language's space (Zhang et al. 2014, Eq. 9), where
+                their cosines with vectors of the other side are similarities.
 
         Returns:
-            float32, shape (N, n), each of length one; zero for a phrase without words.
+            float32, shape (N, n), unit vectors; zeros for a phrase without words.
 
         Raises:
-            ValueError: there is no such side.
+            ValueError: `side` is invalid.
             LengthError: a phrase is longer than the encoder can encode.
 
         Examples:
@@ -117,22 +117,24 @@ class PhraseModel(LibraryModel[BilingualModel]):
             >>> bool(abs(vectors @ vectors.T).max() < 1.0001)
             True
         """
-        read = self._read(phrases, side)
-        own, across = self._scorer.encode_sources(read) if side == "source" else self._scorer.encode_targets(read)
+        phrase_ids = self._read(phrases, side)
+        own, across = (
+            self._scorer.encode_sources(phrase_ids) if side == "source" else self._scorer.encode_targets(phrase_ids)
+        )
         return across if transformed else own
 
     def similarity(self, sources: Iterable[str], targets: Iterable[str]) -> FloatArray:
-        """How similar the two sides of pairs are, in both directions.
+        """Return the similarity of the two sides of each pair, in both directions.
 
         Args:
             sources, targets: N phrases each; see `encode`.
 
         Returns:
-            float32, shape (N, 2), in [-1, 1]: source-to-target, then target-to-source.  Where a side has only unknown
-            words they mean nothing; see `knows`.
+            float32, shape (N, 2), in [-1, 1]: source-to-target, then target-to-source.  The values are meaningless if a
+            side has only unknown words; see `knows`.
 
         Raises:
-            ValueError: not as many sources as targets.
+            ValueError: the numbers of sources and targets differ.
 
         Examples:
             >>> model = load_model(demo_model)
@@ -143,7 +145,7 @@ class PhraseModel(LibraryModel[BilingualModel]):
         return self._scorer.score_pairs(self._read(sources, "source"), self._read(targets, "target"))
 
     def knows(self, phrases: Iterable[str], side: Side) -> Mask:
-        """Whether the model knows at least one word of each phrase; bool, shape (N,)."""
+        """Return whether the model knows at least one word of each phrase: bool, shape (N,)."""
         from phrasetool.phrase_encoder.scoring import has_known_word
 
         return has_known_word(self._read(phrases, side))
@@ -151,21 +153,21 @@ class PhraseModel(LibraryModel[BilingualModel]):
     def nearest(
         self, phrase: str, candidates: Iterable[str], count: int = 10, *, side: Side = "source", among: Side = "target"
     ) -> pd.DataFrame:
-        """The phrases that are most similar to a phrase.
+        """Return the candidates that are most similar to a phrase.
 
         Args:
-            phrase: what they should be similar to; see `encode`.
+            phrase: query phrase; see `encode`.
             candidates: phrases to choose from.
-            count: how many.
-            side: the language of the phrase.
-            among: the language of the candidates; the same, or the other.
+            count: maximum number of phrases to return.
+            side: side of the phrase.
+            among: side of the candidates; may be the same as `side`.
 
         Returns:
             Columns `phrase` and `similarity`, the most similar first, ties in the order of the candidates.
 
         Examples:
-            >>> found = load_model(demo_model).nearest("经济", ["weather", "economy", "the economy"], 2)
-            >>> sorted(found.phrase)
+            >>> neighbours = load_model(demo_model).nearest("经济", ["weather", "economy", "the economy"], 2)
+            >>> sorted(neighbours.phrase)
             ['economy', 'the economy']
         """
         import pandas as pd
@@ -178,16 +180,17 @@ class PhraseModel(LibraryModel[BilingualModel]):
 
 
 def load_model(folder: str | os.PathLike[str]) -> Any:
-    """Load a model of any family; `load` of its class does the same for one family, and its result is typed.
+    """Load a model of any family; the `load` methods of the classes are typed and accept only their own family.
 
     Args:
-        folder: what `phrasetool train` or `train` wrote.
+        folder: folder written by `phrasetool train` or `train`.
 
     Returns:
-        `PhraseModel`, `Translator`, `PairClassifier`, `Tagger`, `SyntaxEncoder` or `Autoencoder`, as the folder has it.
+        `PhraseModel`, `Translator`, `PairClassifier`, `Tagger`, `SyntaxEncoder` or `Autoencoder`, depending on the
+        contents of the folder.
 
     Raises:
-        ModelError: there is none, or it is damaged.
+        ModelError: the folder contains no model, or a damaged one.
 
     Examples:
         >>> load_model(demo_model).dimension

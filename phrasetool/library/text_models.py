@@ -1,4 +1,4 @@
-"""Models of sentences as people use them: sentences are strings with spaces between their words."""
+"""Public classes of sentence models; sentences are strings whose words are separated by spaces."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def _lines(sentences: Iterable[str]) -> list[bytes]:
 
 
 class Tagger(LibraryModel["TaggerModel"]):
-    """Tags words with parts of speech; see `phrasetool train tagger`.
+    """Part-of-speech tagger; see `phrasetool train tagger`.
 
     Examples:
         >>> tags = Tagger.load(demo_tagger).tag(["the market grows"], "en")
-        >>> [len(of_sentence) for of_sentence in tags]
+        >>> [len(sentence_tags) for sentence_tags in tags]
         [3]
     """
 
@@ -41,16 +41,16 @@ class Tagger(LibraryModel["TaggerModel"]):
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """Languages that it was trained on."""
+        """Languages that the tagger was trained on."""
         return self.model.languages
 
     def tag(self, sentences: Iterable[str], language: str, *, joined: bool = True) -> list[list[str]]:
         """Return the universal part of speech of each word.
 
         Args:
-            sentences: N sentences, tokenised as by Moses; its escapes are undone.
-            language: their language, one of `languages`.
-            joined: whether a word that stands for two may get a joined tag, such as `ADP+DET` for German `im`.
+            sentences: N sentences, tokenised as by Moses; Moses escapes are decoded.
+            language: language of the sentences, one of `languages`.
+            joined: whether a contraction of two words may get a joined tag, such as `ADP+DET` for German `im`.
 
         Raises:
             ValueError: the language is unknown.
@@ -65,7 +65,7 @@ class Tagger(LibraryModel["TaggerModel"]):
 
 
 class SyntaxEncoder(LibraryModel["SyntaxModel"]):
-    """Encodes the syntax of sentences; see `phrasetool train syntax`.
+    """Encoder for the syntax of sentences; see `phrasetool train syntax`.
 
     Examples:
         >>> encoder = SyntaxEncoder.load(demo_syntax)
@@ -85,18 +85,18 @@ class SyntaxEncoder(LibraryModel["SyntaxModel"]):
         return self.model.dimension
 
     def encode(self, sentences: Iterable[str]) -> FloatArray:
-        """Return vectors in which sentences of similar syntax are near each other, whatever their language.
+        """Return sentence vectors; sentences of similar syntax have similar vectors, whatever their language.
 
         Args:
-            sentences: N sentences, tokenised as the training data; Moses' escapes are undone.
+            sentences: N sentences, tokenised like the training data; Moses escapes are decoded.
 
         Returns:
-            float32, shape (N, dimension); zeros for a sentence of which no piece is known, or that is too long.
+            float32, shape (N, dimension); zeros for a sentence that is too long or has no known subword.
         """
         return self.model.encode(_lines(sentences))
 
     def similarity(self, sources: Iterable[str], targets: Iterable[str]) -> FloatArray:
-        """Return the cosine of the vectors of each of N pairs, float32, shape (N,); NaN where a side has no vector.
+        """Return the cosine similarity of each of N pairs: float32, shape (N,), NaN if a side has no vector.
 
         Raises:
             ValueError: the numbers of sources and targets differ.
@@ -105,7 +105,7 @@ class SyntaxEncoder(LibraryModel["SyntaxModel"]):
 
 
 class PairClassifier(LibraryModel["PairClassifierModel"]):
-    """Tells whether two sentences are translations of each other; see `phrasetool train classifier`.
+    """Classifier of parallel sentences (translations of each other); see `phrasetool train classifier`.
 
     Examples:
         >>> classifier = PairClassifier.load(demo_classifier)
@@ -126,18 +126,18 @@ class PairClassifier(LibraryModel["PairClassifierModel"]):
 
     @property
     def threshold(self) -> float:
-        """The probability above which pairs of the development set were classified best."""
+        """Probability threshold that classified the pairs of the development set best."""
         return self.model.thresholds["best"]
 
     def encode(self, sentences: Iterable[str], side: Side) -> FloatArray:
-        """Return sentence vectors, before their length is taken into account.
+        """Return sentence vectors, before sentence length is taken into account.
 
         Args:
-            sentences: N sentences, tokenised as the training data; Moses' escapes are undone.
-            side: their language, `source` or `target`.
+            sentences: N sentences, tokenised like the training data; Moses escapes are decoded.
+            side: side of the sentences, `source` or `target`.
 
         Returns:
-            float32, shape (N, dimension); zeros for a sentence of which nothing is known.
+            float32, shape (N, dimension); zeros for a sentence without known words.
         """
         return self.model.encode(_lines(sentences), side)
 
@@ -148,7 +148,7 @@ class PairClassifier(LibraryModel["PairClassifierModel"]):
             sources, targets: N sentences each, see `encode`.
 
         Returns:
-            float32, shape (N,); NaN where a side has no word, or none that is known.
+            float32, shape (N,); NaN if a side has no known words.
 
         Raises:
             ValueError: the numbers of sources and targets differ.
@@ -162,7 +162,7 @@ class PairClassifier(LibraryModel["PairClassifierModel"]):
 
 
 class Autoencoder(LibraryModel["AutoencoderModel"]):
-    """Encodes sentences of one language, and writes them again from their vectors; see `phrasetool train autoencoder`.
+    """Autoencoder for sentences of one language; see `phrasetool train autoencoder`.
 
     Examples:
         >>> autoencoder = Autoencoder.load(demo_autoencoder)
@@ -182,10 +182,10 @@ class Autoencoder(LibraryModel["AutoencoderModel"]):
         return self.model.dimension
 
     def encode(self, sentences: Iterable[str]) -> FloatArray:
-        """Return the vectors of N sentences, float32, shape (N, dimension).
+        """Return the vectors of N sentences: float32, shape (N, dimension).
 
         Args:
-            sentences: tokenised as the training data; Moses' escapes are undone.
+            sentences: N sentences, tokenised like the training data; Moses escapes are decoded.
 
         Raises:
             LengthError: a sentence is too long.
@@ -197,7 +197,7 @@ class Autoencoder(LibraryModel["AutoencoderModel"]):
         return encode_texts(self.model, in_vocabulary(*read_words(_lines(sentences)), self.model.vocabulary))
 
     def reconstruct(self, sentences: Iterable[str]) -> list[str]:
-        """Return each sentence as it is written again from its vector alone.
+        """Return each sentence as the decoder reconstructs it from its vector.
 
         Args:
             sentences: see `encode`.
@@ -208,12 +208,12 @@ class Autoencoder(LibraryModel["AutoencoderModel"]):
         from phrasetool.autoencoder.inference import reconstruct_lines
         from phrasetool.smt.corpus.symbols import read_words
 
-        written = reconstruct_lines(self.model, *read_words(_lines(sentences)))
-        return [line.decode("utf-8", "surrogateescape") for line in written.lines]
+        reconstruction = reconstruct_lines(self.model, *read_words(_lines(sentences)))
+        return [line.decode("utf-8", "surrogateescape") for line in reconstruction.lines]
 
 
 class Translator(LibraryModel["TranslatorModel"]):
-    """Translates sentences with a neural network; see `phrasetool train translator`.
+    """Neural machine translator for sentences; see `phrasetool train translator`.
 
     Examples:
         >>> translator = Translator.load(demo_translator)
@@ -230,17 +230,17 @@ class Translator(LibraryModel["TranslatorModel"]):
     def translate(self, sentences: Iterable[str], *, beam: int = 1, threads: int = 1) -> list[str]:
         """Return the best translation of each of N sentences.
 
-        A word that the model cannot write is replaced by the source word with most attention.
+        An unknown word in the output is replaced by the source word with the most attention.
 
         Args:
-            sentences: tokenised as the training data; Moses' escapes are undone.  The translation of an empty sentence
-                is empty.
-            beam: number of hypotheses that are kept at a time; 1 is greedy search.
-            threads: number of batches at a time; they change no translation.
+            sentences: N sentences, tokenised like the training data; Moses escapes are decoded.  The translation of an
+                empty sentence is empty.
+            beam: beam size; 1 is greedy search.
+            threads: number of batches processed in parallel; it does not change the translations.
 
         Raises:
             LengthError: a sentence is too long.
-            ValueError: the beam is not positive.
+            ValueError: `beam` is not positive.
         """
         from phrasetool.smt.corpus.symbols import read_words
         from phrasetool.training.data import in_vocabulary

@@ -1,4 +1,4 @@
-"""Registry of model families: a new family is a package of its own and a line here."""
+"""Registry of model families; a new family is a package and an entry here."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class ModelFamily:
         name: name in `config.json`.
         description: noun phrase with its article, for messages.
         model: `module:class` of its `SavedModel`; empty where other programs define the format of the folder.
-        public: `module:class` that people use it by from Python; empty where `model` is used.
+        public: `module:class` of its public Python interface; empty where `model` is used.
         training: name of the kind of training, as in `phrasetool train KIND`.
         summary: summary of the training, for help.
-        settings: `module:class` of the settings of the training, a `DeclaredSettings`; empty for a family with a
-            training command of its own.
-        train: `module:function` of the training, which is given the lines of each text, settings and a `TrainingRun`,
-            and returns the saved model; empty for the same.
-        texts: names of the texts that are learnt from, one sentence or phrase a line, as the help shows them.
+        settings: `module:class` of the settings of the training, a `DeclaredSettings`; empty for a family with its own
+            training command.
+        train: `module:function` of the training, which takes the lines of each text, settings and a `TrainingRun`, and
+            returns the saved model; empty for the same families.
+        texts: names of the training texts in the help; the texts have one sentence or phrase per line.
     """
 
     name: str
@@ -77,5 +77,5 @@ FAMILIES = {family.name: family for family in _ALL}
 
 
 def saved_families() -> dict[str, ModelFamily]:
-    """Families whose models `SavedModel` loads, by name."""
+    """Return the families whose models `SavedModel` loads, by name."""
     return {name: family for name, family in FAMILIES.items() if family.model}

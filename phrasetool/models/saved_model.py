@@ -34,13 +34,13 @@ Model = TypeVar("Model", bound="SavedModel")
 
 
 class SavedModel(ABC):
-    """Base of trained models, which a folder can hold.
+    """Base class of trained models, which are saved in folders.
 
     Attributes:
         name: name of the family, see `phrasetool.models.families`.
         arrays: name -> array; a model that keeps its arrays elsewhere overrides `weights`.
         training: record of the training, kept in `config.json`.
-        column: what `score_pairs` gives, as signatures of tables call it; empty for a family that scores no pairs.
+        column: name of the scores of `score_pairs` in signatures of tables; empty for a family that scores no pairs.
     """
 
     name: ClassVar[str]
@@ -60,12 +60,12 @@ class SavedModel(ABC):
 
     @abstractmethod
     def description(self) -> dict[str, Any]:
-        """Return what `config.json` holds of the model, apart from its family and the record of its training."""
+        """Return the description of the model for `config.json`, without family and record of the training."""
 
     @classmethod
     @abstractmethod
     def from_files(cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return the model that a folder holds.
+        """Build the model from the content of its folder.
 
         Args:
             folder: the model folder, for other files.
@@ -74,11 +74,11 @@ class SavedModel(ABC):
 
         Raises:
             ModelError: another file cannot be read, or `config.json` does not describe such a model.
-            KeyError, ValueError: weights are missing, or do not fit.
+            KeyError, ValueError: weights are missing, or do not agree with `config.json`.
         """
 
     def weights(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return name -> array, as stored."""
+        """Return the arrays to store, by name."""
         return self.arrays
 
     @abstractmethod
@@ -86,48 +86,48 @@ class SavedModel(ABC):
         """Write the files that the model has in addition to configuration and weights, such as vocabularies."""
 
     def facts(self) -> dict[str, Any]:
-        """Return what `phrasetool inspect` shows of the model, apart from its words and its training."""
+        """Return the facts that `phrasetool inspect` shows of the model, apart from its vocabularies and training."""
         return {**self.description(), "numbers": sum(array.size for array in self.arrays.values())}
 
     def named_vocabularies(self) -> Mapping[str, Vocabulary]:
-        """Return the vocabularies by what their words are of, such as `source`."""
+        """Return the vocabularies by the name of their texts, such as `source`."""
         return {}
 
     def score_pairs(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> FloatArray:
-        """Score phrase pairs, for a column of a phrase table; of families with a `column`.
+        """Score phrase pairs, for a column of a phrase table; for families with a `column`.
 
         Args:
-            sources, targets: N phrases each, words between spaces.
+            sources, targets: N phrases each, words separated by spaces.
 
         Returns:
             float32, shape (N,), above 0 and at most 1; NaN where the model cannot score a pair.
         """
-        raise NotImplementedError(f"{self.name} scores no pairs")
+        raise NotImplementedError(f"{self.name} does not score pairs")
 
     def evaluate(self, texts: Sequence[Sequence[bytes]]) -> Mapping[str, float]:
         """Measure the model on held-out texts, for `phrasetool evaluate-model`.
 
         Args:
-            texts: lines of each text, words between spaces.
+            texts: lines of each text, words separated by spaces.
 
         Returns:
-            Name -> figure.
+            Measures by name.
 
         Raises:
-            ValueError: there are not as many texts as are needed, or they do not fit.
+            ValueError: the number of texts is wrong, or the texts do not match.
             NotImplementedError: the family has no such evaluation.
         """
-        raise NotImplementedError(f"{self.name} is not measured on texts")
+        raise NotImplementedError(f"{self.name} has no evaluation on texts")
 
     def config(self) -> dict[str, Any]:
         """Return the content of `config.json`, apart from versions and checksums."""
         return {"model": self.name, **self.description(), "training": self.training}
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Save the model as a whole; files of the folder that do not belong to it (a log, checkpoints) stay.
+        """Save the model; files of the folder that do not belong to a model (a log, checkpoints) are kept.
 
         Raises:
-            PhraseToolError: the folder cannot be written; a model that was in it is kept.
+            PhraseToolError: the folder cannot be written; an earlier model in it is kept.
         """
         path = Path(folder)
         config = {"format_version": FORMAT_VERSION, "phrasetool_version": __version__, **self.config()}
@@ -153,7 +153,7 @@ class SavedModel(ABC):
 
 
 def wrong_family(folder: str | os.PathLike[str], family: str, required: str) -> ModelError:
-    """Return the error of a folder with a model of `family` where one of the family `required` is needed."""
+    """Return the error for a folder with a model of `family` in place of the family `required`."""
     needed = FAMILIES[required].description
     return ModelError(
         f"{os.fspath(folder)}: {FAMILIES[family].description}; this needs {needed}", remedy=f"train {needed}"
@@ -176,11 +176,12 @@ def read_model_config(folder: Path, family: str = "") -> dict[str, Any]:
     """Read and check `config.json`.
 
     Args:
-        folder: of the model.
-        family: the family that is needed, for the remedy of a missing folder; any if empty.
+        folder: the model folder.
+        family: the required family, for the remedy of a missing folder; any if empty.
 
     Raises:
-        ModelError: the folder or the file is missing, is not JSON, or is of another format version.
+        ModelError: the folder or the file is missing, or the file is invalid, of another format version or of an
+            unknown family.
     """
     path = folder / CONFIG
     if not folder.is_dir():
@@ -195,7 +196,7 @@ def read_model_config(folder: Path, family: str = "") -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: not valid JSON ({error})") from error
     if isinstance(config, dict) and "format_version" not in config and "model_type" in config:
-        raise ModelError(f"{folder}: holds an encoder of transformers, no model", remedy="name the encoder")
+        raise ModelError(f"{folder}: this is a Hugging Face encoder, not a phrasetool model", remedy="name the encoder")
     if not isinstance(config, dict) or config.get("format_version") != FORMAT_VERSION:
         version = config.get("format_version") if isinstance(config, dict) else None
         raise ModelError(f"{path}: format version {version!r}, but this phrasetool reads version {FORMAT_VERSION}")
@@ -208,26 +209,26 @@ def read_model_config(folder: Path, family: str = "") -> dict[str, Any]:
 
 
 def check_files(folder: Path, config: Mapping[str, Any]) -> None:
-    """Make sure that the files of a model folder are those that were saved with its `config.json`.
+    """Check that the files of a model folder are those that were saved with its `config.json`.
 
-    A model that was saved before there were checksums is taken as it is.
+    Models that were saved before checksums were introduced are not checked.
 
     Raises:
-        ModelError: which file is another one.
+        ModelError: a file is missing or differs; the message names it.
     """
     sums = config.get(CHECKSUMS, {})
     if not isinstance(sums, dict):
         raise ModelError(f"{folder / CONFIG}: `{CHECKSUMS}` is not an object")
-    for name, wanted in sums.items():
+    for name, expected in sums.items():
         path = folder / name
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise ModelError(f"{folder / CONFIG}: `{CHECKSUMS}` names {name}, which is not a file of the folder")
-        if _sum(path) != wanted:
+        if _sum(path) != expected:
             raise ModelError(f"{path}: is not the file that was saved with {CONFIG}; it is damaged or of another model")
 
 
 def _sum(path: Path) -> str:
-    """Of the bytes of a file."""
+    """Return the SHA-256 of a file, as hexadecimal digits."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -238,7 +239,7 @@ def _sum(path: Path) -> str:
 
 
 def read_weights(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Read named arrays.
+    """Read arrays by name.
 
     Raises:
         ModelError: the file is missing or damaged.
@@ -284,15 +285,15 @@ def model_identity(
 
 
 def check_arrays(arrays: Mapping[str, FloatArray], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Check that arrays are float32, finite, and of the shapes they should have.
+    """Check that arrays are float32, finite, and of the expected shapes.
 
     Args:
-        arrays: by name.
-        shapes: what is expected of each.
+        arrays: arrays by name.
+        shapes: expected shapes by name.
 
     Raises:
-        KeyError: one of them is missing.
-        ValueError: one of them is not; it is named.
+        KeyError: an array is missing.
+        ValueError: an array has another type or shape, or is not finite; the message names it.
     """
     for name, shape in shapes.items():
         array = arrays[name]

@@ -1,4 +1,4 @@
-"""The decoders of a text autoencoder: all steps at once for training, one step after another to write a text."""
+"""Decoders of text autoencoders: all steps at once for training, step by step to generate a text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from phrasetool.nn.lstm import lstm_step
 
 @dataclass
 class DecoderState:
-    """State of a decoder after the words written so far, for B texts.
+    """State of a decoder after the words generated so far, for B texts.
 
     Attributes:
         steps: number of steps so far.
-        first, second: keys and values of self-attention, shape (B, h, steps at most, m / h); or output and cell of an
+        first, second: keys and values of self-attention, shape (B, h, maximum steps, m / h); or output and cell of an
             LSTM, shape (B, m).
     """
 
@@ -29,29 +29,29 @@ class DecoderState:
 
 
 class Decoder(Protocol):
-    """From the words before (and a start state, for an LSTM) to hidden vectors, before any gate."""
+    """Decoder from the previous words (and, for an LSTM, an initial state) to hidden vectors, before any gate."""
 
     def all_steps(self, inputs: Tensor, start: Tensor, groups: list[tuple[int, int]]) -> Tensor:
-        """Hidden vectors of all steps, shape (T, m).
+        """Return the hidden vectors of all steps, shape (T, m).
 
         Args:
-            inputs: vectors of the words before, shape (T, w), grouped.
-            start: state to start from, shape (B, 2 m) or (B, 0).
-            groups: (texts, steps of each).
+            inputs: vectors of the previous words, shape (T, w), grouped.
+            start: initial state, shape (B, 2 m) or (B, 0).
+            groups: (number of texts, steps of each).
         """
 
     def begin(self, start: Tensor, steps: int) -> DecoderState:
-        """The state before the first of at most so many steps."""
+        """Return the state before the first step, with room for this number of steps."""
 
     def step(self, state: DecoderState, inputs: Tensor) -> Tensor:
-        """Hidden vectors of the next step, shape (B, m), from inputs of shape (B, w); the state moves on."""
+        """Return the hidden vectors of the next step, shape (B, m), for inputs of shape (B, w); update the state."""
 
 
 class AttentionDecoder(AttentionBlock):
     """Masked self-attention and feed-forward (Eq. 15-18); takes `AttentionBlock`'s arguments."""
 
     def all_steps(self, inputs: Tensor, start: Tensor, groups: list[tuple[int, int]]) -> Tensor:
-        """Return the hidden states of all steps; the start state is not used."""
+        """Return the hidden states of all steps; the initial state is not used."""
         return self(inputs, groups)  # type: ignore[no-any-return]
 
     def begin(self, start: Tensor, steps: int) -> DecoderState:
@@ -61,7 +61,7 @@ class AttentionDecoder(AttentionBlock):
         return DecoderState(0, empty[0], empty[1])
 
     def step(self, state: DecoderState, inputs: Tensor) -> Tensor:
-        """See `Decoder`; keys and values of earlier words are not computed again."""
+        """Return the hidden states of the next step, with the stored keys and values of earlier words."""
         query, state.first[:, :, state.steps], state.second[:, :, state.steps] = self.attention.project(inputs).unbind(
             1
         )
@@ -94,7 +94,7 @@ class LstmDecoder(nn.LSTM):
         return DecoderState(0, first, second)
 
     def step(self, state: DecoderState, inputs: Tensor) -> Tensor:
-        """Return the hidden states of one step, and the next state."""
+        """Return the hidden states of the next step; update the state."""
         if inputs.device.type == "cpu":
             ((state.first, state.second),) = lstm_step(self, inputs, [state.first], [state.second])
             state.steps += 1
@@ -107,17 +107,17 @@ class LstmDecoder(nn.LSTM):
 
 
 def _as_state(start: Tensor) -> tuple[Tensor, Tensor]:
-    """Output and cell side by side, shape (B, 2 m), as torch's LSTM takes them."""
+    """Convert output and cell side by side, shape (B, 2 m), to the state of torch's LSTM."""
     output, cell = start.chunk(2, 1)
     return output[None].contiguous(), cell[None].contiguous()
 
 
 class Gate(nn.Module):
-    """z * sigmoid(W_z z + W_f f + b), element by element (Eq. 19, 20).
+    """Gate z * sigmoid(W_z z + W_f f + b), element by element (Eq. 19, 20).
 
     Args:
-        pooled, hidden: initial matrices, shape (m, m).
-        bias: initial, shape (m,).
+        pooled, hidden: initial matrices W_z and W_f, shape (m, m).
+        bias: initial b, shape (m,).
     """
 
     def __init__(self, pooled: Tensor, hidden: Tensor, bias: Tensor) -> None:
@@ -125,7 +125,7 @@ class Gate(nn.Module):
         self.pooled, self.hidden, self.bias = nn.Parameter(pooled), nn.Parameter(hidden), nn.Parameter(bias)
 
     def from_pooled(self, pooled: Tensor) -> Tensor:
-        """The half that is the same at every step, shape (B, m)."""
+        """Return W_z z + b, which is the same at every step, shape (B, m)."""
         return functional.linear(pooled, self.pooled, self.bias)
 
     def opened(self, pooled: Tensor, from_pooled: Tensor, hidden: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ class Gate(nn.Module):
 
         Args:
             pooled: shape (B, m).
-            from_pooled: what the method of that name gave, shape (B, m).
+            from_pooled: result of the method of that name, shape (B, m).
             hidden: W_f f, shape (B, m) or (B, L, m).
         """
         if hidden.dim() == 3:

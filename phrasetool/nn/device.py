@@ -1,4 +1,4 @@
-"""Where and how PyTorch computes: devices, threads, and the precision of matrix products."""
+"""Devices, threads, and the precision of matrix products in PyTorch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def choose_device(name: str) -> torch.device:
-    """`cpu`, `cuda` (or `cuda:1`), or `auto`: the GPU if there is one.
+    """Return a device by name: `cpu`, `cuda` (or `cuda:1`), or `auto` for the GPU if there is one.
 
     Raises:
-        DeviceError: the device was asked for and is not there.
+        DeviceError: the name is unknown, or the device does not exist.
     """
     import torch
 
@@ -30,10 +30,10 @@ def choose_device(name: str) -> torch.device:
     except RuntimeError as error:
         raise DeviceError(f"unknown device {name!r}; expected cpu, cuda or auto") from error
     if device.type == "cuda" and not torch.cuda.is_available():
-        message = f"device {name} was asked for, but this machine has no usable GPU"
+        message = f"device {name} was requested, but this machine has no usable GPU"
         raise DeviceError(message, remedy="another device")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        message = f"device {name} was asked for, but this machine has {torch.cuda.device_count()} GPUs, from cuda:0 on"
+        message = f"device {name} was requested, but this machine has {torch.cuda.device_count()} GPUs, from cuda:0 on"
         raise DeviceError(message, remedy="another device")
     if device.type not in ("cpu", "cuda"):
         raise DeviceError(f"unknown device {name!r}; expected cpu, cuda or auto")
@@ -41,23 +41,23 @@ def choose_device(name: str) -> torch.device:
 
 
 def device_name(device: torch.device) -> str:
-    """Return the name of a device: `cpu`, or that of a GPU with its model."""
+    """Return the name of a device: `cpu`, or the name and model of a GPU."""
     import torch
 
     return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else "cpu"
 
 
 _LOCK = threading.Lock()
-# Blocks that are under way, and how many threads there were before the first of them.
+# Number of active blocks, and the number of threads before the first of them.
 _inside = _before = 0
 
 
 @contextlib.contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Let PyTorch compute with one thread; it has its threads back when the last such block ends.
+    """Limit PyTorch to one thread; the number of threads is restored when the last such block ends.
 
-    Some of its libraries count threads for the process, others for each thread of it.  So who computes in several
-    threads enters here before they start, and again in each of them.
+    Some of its libraries set the number per process, others per thread of the process.  Therefore code that computes in
+    several threads must enter this context before it starts them, and again in each of them.
     """
     import torch
 
@@ -78,14 +78,14 @@ def one_torch_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def subnormals_as_zero() -> Iterator[None]:
-    """Let this thread take subnormal numbers, those nearer to 0 than 1e-38, for 0.
+    """Treat subnormal numbers, those nearer to 0 than 1e-38, as 0 in this thread.
 
-    Processors need some forty times as long to calculate with them, and moments of Adam become subnormal for every word
-    that does not occur for a thousand updates.  Threads that PyTorch started before keep their own state.
+    Processors are about forty times as slow with them, and moments of Adam become subnormal for every word that does
+    not occur for a thousand updates.  Threads that PyTorch started earlier keep their own state.
     """
     import torch
 
-    before = takes_subnormals_for_zero()
+    before = flushes_subnormals()
     torch.set_flush_denormal(True)
     try:
         yield
@@ -93,8 +93,8 @@ def subnormals_as_zero() -> Iterator[None]:
         torch.set_flush_denormal(before)
 
 
-def takes_subnormals_for_zero() -> bool:
-    """Whether this thread takes subnormal numbers for 0."""
+def flushes_subnormals() -> bool:
+    """Return whether this thread treats subnormal numbers as 0."""
     return bool(np.float32(2.0**-126) * np.float32(0.5) == 0)
 
 
@@ -102,11 +102,11 @@ FLOAT32, BFLOAT16 = PRECISIONS = ("float32", "bfloat16")
 
 
 def has_instructions(precision: str, device: torch.device) -> bool:
-    """Whether a device has instructions for such products.
+    """Return whether a device has instructions for matrix products in a precision.
 
     Args:
         precision: one of `PRECISIONS`.
-        device: where they would be taken.
+        device: device to compute on.
     """
     import torch
 
@@ -114,35 +114,35 @@ def has_instructions(precision: str, device: torch.device) -> bool:
         return True
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    # oneDNN takes such products only with AVX-512, or with bfloat16 of ARM.
-    there: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    return there and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    # oneDNN supports such products only with AVX-512, or with the bfloat16 instructions of ARM.
+    available: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return available and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def check_precision(precision: str, device: torch.device) -> None:
-    """Refuse products that a device has no instructions for: what imitates them is some twenty times slower.
+    """Reject a precision that a device has no instructions for, because emulation is about twenty times slower.
 
     Args:
         precision: one of `PRECISIONS`.
-        device: where they would be taken.
+        device: device to compute on.
 
     Raises:
-        DeviceError: it has none.
+        DeviceError: the device has no such instructions.
     """
     if not has_instructions(precision, device):
         raise DeviceError(
-            f"precision {precision} was asked for, but {device} has no instructions for it; {FLOAT32} is faster here"
+            f"precision {precision} was requested, but {device} has no instructions for it; {FLOAT32} is faster here"
         )
 
 
 def autocast(precision: str, device: torch.device) -> contextlib.AbstractContextManager[None]:
-    """Return a context for matrix products in this precision; long sums, softmax and parameters stay float32.
+    """Return a context for matrix products in this precision; long sums, softmax and parameters remain float32.
 
-    Processors that multiply bfloat16 take about half the time for it (PyTorch's automatic mixed precision).
+    Processors with bfloat16 instructions need about half the time for it (PyTorch's automatic mixed precision).
 
     Args:
         precision: one of `PRECISIONS`.
-        device: where they are.
+        device: device that computes.
     """
     import torch
 

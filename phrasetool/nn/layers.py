@@ -1,8 +1,8 @@
 """Layers that several networks share: seeded dropout, self-attention over texts grouped by length, pooling.
 
-The words of a batch stand one after another, texts of one length together.  What works word by word (matrix products,
-layer norms) sees one long list without padding; attention and pooling take the texts of one length at a time, so that
-nothing is masked and the vector of a text does not depend on the other texts of its batch.
+The words of a batch are concatenated, with texts of equal length next to each other.  Operations on single words
+(matrix products, layer norms) process one long list without padding; attention and pooling process the texts of one
+length at a time, so that nothing is masked and the vector of a text does not depend on the other texts of its batch.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from phrasetool.phrases import FloatArray, Phrases
 
 
 class SeededDropout(nn.Module):
-    """Dropout that draws from a generator of its own, so that modules trained by several threads are deterministic.
+    """Dropout with its own random generator, so that modules trained by several threads are deterministic.
 
     Args:
-        rate: share of the components that become zero; the others grow by 1 / (1 - rate).
+        rate: share of the components that become zero; the others are multiplied by 1 / (1 - rate).
     """
 
     def __init__(self, rate: float) -> None:
@@ -33,12 +33,12 @@ class SeededDropout(nn.Module):
         self.seed(0)
 
     def seed(self, seed: int) -> None:
-        """Draw the same again from here on whenever the seed is the same."""
+        """Set the seed, which determines all following draws."""
         self._seed = seed
         self._generator: torch.Generator | None = None
 
     def forward(self, values: Tensor) -> Tensor:
-        """The values with some dropped, while training; the same shape."""
+        """Return the values, in training with some of them dropped; the shape is the same."""
         if not self.training or not self.rate:
             return values
         if self._generator is None or self._generator.device != values.device:
@@ -49,12 +49,12 @@ class SeededDropout(nn.Module):
 
 @dataclass(frozen=True)
 class LengthGroups:
-    """B texts, shortest first, their words one after another.
+    """B texts, shortest first, with their words concatenated.
 
     Attributes:
         words: int64, shape (T,).
-        groups: (texts, words of each) for every length, ascending; without words there may be a group too.
-        order: int64, shape (B,): place i holds text `order[i]`.
+        groups: (number of texts, words of each) for every length, ascending, possibly from length 0.
+        order: int64, shape (B,): position i holds text `order[i]`.
     """
 
     words: Tensor
@@ -63,7 +63,7 @@ class LengthGroups:
 
     @classmethod
     def from_phrases(cls, phrases: Phrases, device: torch.device | str = "cpu") -> LengthGroups:
-        """Sort by length, stably.
+        """Sort phrases by length, stably.
 
         Raises:
             LengthError: a text has more words than `LONGEST`.
@@ -79,11 +79,11 @@ class LengthGroups:
         )
 
     def restored(self, rows: Tensor) -> Tensor:
-        """Rows of the sorted texts in the order in which the texts came; shape (B, n)."""
+        """Return rows of the sorted texts in the original order of the texts, shape (B, n)."""
         return rows.index_select(0, torch.argsort(self.order))
 
     def with_one_more(self) -> list[tuple[int, int]]:
-        """The groups when every text has one more item: an end after it, or a beginning before it."""
+        """Return the groups of texts with one more item each, such as an end after the words or a beginning before."""
         return [(count, length + 1) for count, length in self.groups]
 
 
@@ -100,12 +100,12 @@ def joined_groups(parts: list[Tensor]) -> Tensor:
 
 
 class SelfAttention(nn.Module):
-    """Multi-head self-attention without residual and without output matrix (Eq. 1-5).
+    """Multi-head self-attention without residual connection and without output matrix (Eq. 1-5).
 
     Args:
         query, key, value: initial values, each of shape (m, w), head after head.
         heads: h, divides m.
-        causal: no word attends to later ones.
+        causal: whether words do not attend to later ones.
     """
 
     def __init__(self, query: Tensor, key: Tensor, value: Tensor, heads: int, causal: bool) -> None:
@@ -115,12 +115,12 @@ class SelfAttention(nn.Module):
         self.causal = causal
 
     def project(self, inputs: Tensor) -> Tensor:
-        """Queries, keys and values of inputs of shape (..., w): shape (..., 3, h, m / h)."""
+        """Return queries, keys and values of inputs of shape (..., w), shape (..., 3, h, m / h)."""
         projected = functional.linear(inputs, torch.cat([self.query, self.key, self.value]))
         return projected.view(*inputs.shape[:-1], 3, self.heads, -1)
 
     def forward(self, inputs: Tensor, groups: list[tuple[int, int]]) -> Tensor:
-        """Attend within every text; inputs of shape (T, w) give shape (T, m)."""
+        """Attend within every text, from inputs of shape (T, w) to shape (T, m)."""
         attended = []
         for part in split_groups(self.project(inputs), groups):
             queries, keys, values = part.permute(2, 0, 3, 1, 4)
@@ -135,8 +135,8 @@ class AttentionBlock(nn.Module):
     Args:
         arrays: initial values under the names of `MeanMaxParameters`, `query` to `hidden_bias`.
         heads: h.
-        dropout: of what the attention and the feed-forward layer give.
-        causal: no word attends to later ones.
+        dropout: dropout of the outputs of the attention and of the feed-forward layer.
+        causal: whether words do not attend to later ones.
     """
 
     NAMES = (
@@ -163,33 +163,33 @@ class AttentionBlock(nn.Module):
         self.dropout = dropout
 
     def forward(self, inputs: Tensor, groups: list[tuple[int, int]]) -> Tensor:
-        """Hidden vectors, shape (T, m), of inputs of shape (T, w)."""
+        """Return the hidden vectors, shape (T, m), of inputs of shape (T, w)."""
         return self.after_attention(self.attention(inputs, groups))
 
     def after_attention(self, attended: Tensor) -> Tensor:
-        """Eq. 9-11 for what the attention gives, shape (..., m)."""
+        """Apply Eq. 9-11 to the output of the attention, shape (..., m)."""
         normed = layer_norm(self.dropout(attended), self.attention_gain, self.attention_bias)
         wide = functional.relu(functional.linear(normed, self.widen, self.widen_bias))
         narrow = functional.linear(wide, self.narrow, self.narrow_bias)
         return layer_norm(self.dropout(narrow) + normed, self.hidden_gain, self.hidden_bias)
 
     def arrays(self) -> dict[str, Tensor]:
-        """The current values under the names of `MeanMaxParameters`."""
+        """Return the current values under the names of `MeanMaxParameters`."""
         return {name.rpartition(".")[2]: value.detach() for name, value in self.named_parameters()}
 
 
 def layer_norm(values: Tensor, gain: Tensor, bias: Tensor) -> Tensor:
-    """Layer normalisation over the last dimension (Ba, Kiros and Hinton 2016)."""
+    """Apply layer normalisation over the last dimension (Ba, Kiros and Hinton 2016)."""
     return functional.layer_norm(values, gain.shape, gain, bias, NORM_EPSILON)
 
 
 def max_pooled(hidden: Tensor, groups: list[tuple[int, int]]) -> Tensor:
-    """The maximum of every component over the words of a text (Eq. 12); (T, m) -> (B, m)."""
+    """Return the maximum of every component over the words of a text (Eq. 12); (T, m) -> (B, m)."""
     return torch.cat([part.max(1).values for part in split_groups(hidden, groups)])
 
 
 def mean_pooled(hidden: Tensor, groups: list[tuple[int, int]]) -> Tensor:
-    """The mean of every component over the words of a text (Eq. 13); (T, m) -> (B, m)."""
+    """Return the mean of every component over the words of a text (Eq. 13); (T, m) -> (B, m)."""
     return torch.cat([part.mean(1) for part in split_groups(hidden, groups)])
 
 

@@ -10,10 +10,11 @@ orders (DLMF 10.41.3; Abramowitz and Stegun 9.7.7).  With s = sqrt(1 + (k/v)^2) 
     log(k^-v I_v(k)) ~ v (s - log v - log(1 + s)) - 1/2 log(2 pi v) - 1/2 log s + D_1(t)/v + D_2(t)/v^2 + ..
 
 where D_1, D_2, .. are the cumulants of the expansion's U_1, U_2, ..: their sum is the logarithm of 1 + U_1/v + U_2/v^2
-+ ..  In this form nothing is singular at k = 0.  For orders below `_LEAST_ORDER`, the expansion is taken at an order
-above it, and the recurrence I_{v-1} = I_{v+1} + (2v/k) I_v, stable in this direction, leads down (DLMF 10.29.1).
++ ..  In this form nothing is singular at k = 0.  For orders below `_LEAST_ORDER`, the expansion is evaluated
+at an order above it, followed by the recurrence I_{v-1} = I_{v+1} + (2v/k) I_v, which is stable in this direction (DLMF
+10.29.1).
 
-The derivative is -I_{v+1}(k) / I_v(k), which is that of the expansion, led down by the same recurrence.
+The derivative is -I_{v+1}(k) / I_v(k), computed from that of the expansion by the same recurrence.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from torch.nn.functional import normalize
 
 # Keeps the gradient at a zero vector finite.
 _EPSILON = 1e-6
-# Rows at a time: their probabilities stay in the cache between the softmax and the two products that use them.
+# Rows per block: their probabilities stay in the cache between the softmax and the two products that use them.
 _ROWS = 256
 
 
 def cosines(transformed: Tensor, other: Tensor) -> Tensor:
-    """Cosine of every phrase of one side, in the other side's space, with every phrase of the other side.
+    """Return the cosine of every phrase of one side, in the other side's space, with every phrase of the other side.
 
     Args:
         transformed, other: shape (B, n).
@@ -51,7 +52,7 @@ def in_batch_cross_entropy(
     smoothing: float = 0.0,
     log_shares: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
-    """Cross-entropy of choosing the partner among the batch, from both ends; row i belongs to column i.
+    """Return the cross-entropy of choosing the partner within the batch, in both directions; row i belongs to column i.
 
     Args:
         similarities: between -1 and 1, shape (B, B).
@@ -69,16 +70,17 @@ def in_batch_cross_entropy(
 
 
 def contrastive_loss(sources: Tensor, targets: Tensor, translations: Tensor, temperature: float) -> Tensor:
-    """In-batch cross-entropy of cosines, the mean of both directions.
+    """Return the in-batch cross-entropy of cosines, the mean of both directions.
 
-    A source is to be nearer to its target than to the others of the batch, and a target to its source.  The classifier
-    is not a metric; with this loss cosines of sentence vectors can be used to search for the nearest sentences.
+    It draws a source nearer to its target than to the other targets of the batch, and a target nearer to its source.
+    The classifier is not a metric; with this loss, cosines of sentence vectors can be used to search for the nearest
+    sentences.
 
     Args:
         sources, targets: vectors of B pairs, shape (B, n).
-        translations: which targets are translations of which sources, bool, shape (B, B), the diagonal among them;
-            those off the diagonal are left out.
-        temperature: cosines are divided by it.
+        translations: which targets are translations of which sources, bool, shape (B, B), including the diagonal;
+            those off the diagonal are excluded from the candidates.
+        temperature: divisor of the cosines.
     """
     cosines = functional.normalize(sources, dim=1) @ functional.normalize(targets, dim=1).T
     rows = torch.arange(len(sources), device=sources.device)
@@ -88,7 +90,7 @@ def contrastive_loss(sources: Tensor, targets: Tensor, translations: Tensor, tem
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """The gradient is written out: it takes a third of the passes over the matrix."""
+    """Cross-entropy with an explicit gradient, which takes a third of the passes over the matrix."""
 
     @staticmethod
     def forward(  # type: ignore[override]
@@ -99,9 +101,9 @@ class _CrossEntropy(torch.autograd.Function):
         row_log_shares: Tensor,
         column_log_shares: Tensor,
     ) -> Tensor:
-        # Similarities are at most 1, so this shift keeps every exponential in range, and one serves both ends.
+        # Similarities are at most 1, so this shift keeps every exponential in range, for both directions.
         exponentials = (similarities - 1).div_(temperature).exp_()
-        # exp(s / temperature - log q) of a candidate: columns are the candidates of a row, and the other way round.
+        # exp(s / temperature - log q) of a candidate: columns are the candidates of a row, and vice versa.
         row_weights, column_weights = (-row_log_shares).exp(), (-column_log_shares).exp()
         rows, columns = exponentials @ column_weights, row_weights @ exponentials
         context.save_for_backward(exponentials, rows, columns, row_weights, column_weights)
@@ -128,7 +130,7 @@ class _CrossEntropy(torch.autograd.Function):
         return d, None, None, None, None
 
 
-# From here on, four terms err by less than 1e-8.
+# From this order on, the error of four terms is less than 1e-8.
 _LEAST_ORDER = 24
 # D_1 .. D_4 as {exponent of t: coefficient}.
 _CUMULANTS = (
@@ -140,17 +142,17 @@ _CUMULANTS = (
 
 
 def log_vmf_normaliser(kappa: Tensor, dimension: int) -> Tensor:
-    """log C_d(k), with the gradient -I_{d/2}(k) / I_{d/2-1}(k).
+    """Return log C_d(k), with the gradient -I_{d/2}(k) / I_{d/2-1}(k).
 
-    Computed in double precision, where value and gradient err by less than 1e-8 (of themselves, or absolutely where
-    they are less than 1).
+    It is computed in double precision, where the error of value and gradient is less than 1e-8 (relative, or absolute
+    where they are less than 1).
 
     Args:
         kappa: concentrations k, 0 or more, any shape and floating-point type.
-        dimension: d, of the space the unit sphere is in.
+        dimension: d, of the space that contains the unit sphere.
 
     Returns:
-        Of the shape and type of `kappa`.
+        Tensor of the shape and type of `kappa`.
 
     Raises:
         ValueError: the dimension is less than 1.
@@ -161,7 +163,7 @@ def log_vmf_normaliser(kappa: Tensor, dimension: int) -> Tensor:
 
 
 class _LogNormaliser(torch.autograd.Function):
-    """The gradient is written out: it comes almost for free with the value."""
+    """Logarithm of the normaliser with an explicit gradient, which comes almost for free with the value."""
 
     @staticmethod
     def forward(context: Any, kappa: Tensor, dimension: int) -> Tensor:  # type: ignore[override]
@@ -185,7 +187,7 @@ class _LogNormaliser(torch.autograd.Function):
 
 
 def _expansion(k: Tensor, v: float) -> tuple[Tensor, Tensor]:
-    """log(k^-v I_v(k)) and I_{v+1}(k) / (k I_v(k)) for a large order v."""
+    """Return log(k^-v I_v(k)) and I_{v+1}(k) / (k I_v(k)) for a large order v."""
     s = (k / v).square_().add_(1).sqrt_()
     t = s.reciprocal()
     coefficients = _coefficients(v)
@@ -199,7 +201,7 @@ def _expansion(k: Tensor, v: float) -> tuple[Tensor, Tensor]:
 
 @cache
 def _coefficients(v: float) -> Tensor:
-    """Of t^1, t^2, .. in the sum of D_i(t) / v^i, and in t times its derivative by t; shape (12, 2)."""
+    """Return coefficients of t^1, t^2, .. in the sum of D_i(t) / v^i, and in t times its derivative; shape (12, 2)."""
     table = torch.zeros(12, 2, dtype=torch.float64)
     for i, terms in enumerate(_CUMULANTS, 1):
         for exponent, coefficient in terms.items():
@@ -208,7 +210,7 @@ def _coefficients(v: float) -> Tensor:
 
 
 class _SoftmaxCrossEntropy(torch.autograd.Function):
-    """The gradient is worked out with the value, while the probabilities are at hand: they are never kept."""
+    """Softmax cross-entropy that computes the gradient together with the value, so that no probabilities are kept."""
 
     @staticmethod
     def forward(  # type: ignore[override]
@@ -218,14 +220,14 @@ class _SoftmaxCrossEntropy(torch.autograd.Function):
         to_hidden, to_weight, to_bias = torch.empty_like(hidden), torch.zeros_like(weight), torch.zeros_like(bias)
         matrix = weight.to(precision)
         for first in range(0, len(hidden), _ROWS):
-            rows, wanted = hidden[first : first + _ROWS].to(precision), targets[first : first + _ROWS, None]
+            rows, expected = hidden[first : first + _ROWS].to(precision), targets[first : first + _ROWS, None]
             scores = (rows @ matrix.T).to(hidden.dtype).add_(bias)
             highest = scores.amax(1, keepdim=True)
-            right = scores.gather(1, wanted) - highest
+            right = scores.gather(1, expected) - highest
             errors = scores.sub_(highest).exp_()
             sums = errors.sum(1, keepdim=True)
             total += (sums.log() - right).sum()
-            errors.div_(sums).scatter_add_(1, wanted, errors.new_full(wanted.shape, -1))
+            errors.div_(sums).scatter_add_(1, expected, errors.new_full(expected.shape, -1))
             to_bias += errors.sum(0)
             errors = errors.to(precision)
             to_hidden[first : first + _ROWS] = errors @ matrix
@@ -245,11 +247,11 @@ class _SoftmaxCrossEntropy(torch.autograd.Function):
 def softmax_cross_entropy(
     hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, precision: str = "float32"
 ) -> Tensor:
-    """Sum of the cross-entropies -log softmax(weight h_t + bias)[target_t] (Eq. 22-23), a scalar.
+    """Return the sum of the cross-entropies -log softmax(weight h_t + bias)[target_t] (Eq. 22-23), a scalar.
 
-    In float32 equal to torch's `cross_entropy(linear(hidden, weight, bias), targets, reduction="sum")`, in less memory
-    and time, but for rounding.  In bfloat16 the three matrix products are taken in that precision; the softmax and
-    all sums are not.
+    In float32, it equals torch's `cross_entropy(linear(hidden, weight, bias), targets, reduction="sum")` up to
+    rounding, with less memory and time.  In bfloat16, the three matrix products are computed in that precision; the
+    softmax and all sums are not.
 
     Args:
         hidden: shape (T, m).

@@ -4,8 +4,8 @@ PyTorch's own layer rearranges its weights for every call, and for packed sequen
 step by step.  Here the products of inputs and weights are computed once for all steps where inputs are known, and so
 are the gradients of weights, which takes less time.
 
-Packed sequences stand as in `torch.nn.utils.rnn`: the first items of all sequences, the longest sequence first, then
-the second items of those that have one, and so on.
+Packed sequences are laid out as in `torch.nn.utils.rnn`: the first items of all sequences, the longest sequence first,
+then the second items of those that have one, and so on.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from torch.nn.utils.rnn import PackedSequence
 
 from phrasetool.phrases import Int64Array
 
-# From inputs (B, I), weights (O, I) and bias (O,) or None to (B, O), as `torch.nn.functional.linear`.
+# Maps inputs (B, I), weights (O, I) and bias (O,) or None to (B, O), like `torch.nn.functional.linear`.
 Product = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
 
 class StepProducts:
-    """Products of one forward pass of a recurrent network, step by step; gradients of weights are one product each.
+    """Products of one forward pass of a recurrent network, step by step; the gradient of a weight is a single product.
 
     PyTorch adds a gradient as large as the weights for every step.  Here each step keeps its inputs and the gradient of
     its outputs, and the first step, which is the last of the backward pass, multiplies those of all steps.
 
-    The outputs of each step must depend on those of the step before by every weight, as in a recurrent network.
+    The outputs of each step must depend on those of the previous step through every weight, as in a recurrent network.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class StepProducts:
 
 @dataclass(frozen=True)
 class _StepsOfWeight:
-    """A weight and its bias in the precision of products; inputs and gradients of outputs of the steps gone back."""
+    """A weight and its bias in the precision of products; inputs and output gradients of the backward steps so far."""
 
     weight: Tensor
     bias: Tensor | None
@@ -67,7 +67,7 @@ class _StepsOfWeight:
 
 
 class _StepProduct(torch.autograd.Function):
-    """The product of one step; its backward pass keeps what the gradient of the weight needs, or adds it all up."""
+    """Product of one step; its backward pass keeps inputs and gradients, or for the first step multiplies them all."""
 
     @staticmethod
     def forward(
@@ -99,14 +99,14 @@ def lstm_step(
     Args:
         lstm: layers of one direction.
         inputs: shape (B, I).
-        states, cells: of each layer before the step, shape (B, H).
-        product: of inputs and weights, such as a `StepProducts` of all steps.
+        states, cells: states and cells of each layer before the step, shape (B, H).
+        product: multiplies inputs and weights, such as a `StepProducts` of all steps.
     """
     after = []
     for layer, (state, cell) in enumerate(zip(states, cells, strict=True)):
-        weight, recurrent, bias, other = _weights(lstm, f"_l{layer}")
+        weight, recurrent, bias, recurrent_bias = _weights(lstm, f"_l{layer}")
         # With bfloat16 products, cells are still summed in single precision.
-        gates = (product(inputs, weight, bias) + product(state, recurrent, other)).float()
+        gates = (product(inputs, weight, bias) + product(state, recurrent, recurrent_bias)).float()
         input_gate, forget_gate, candidate, output_gate = gates.chunk(4, 1)
         new_cell = forget_gate.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
         inputs = output_gate.sigmoid() * new_cell.tanh()
@@ -115,14 +115,14 @@ def lstm_step(
 
 
 def packing(counts: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """How N sentences are packed: first the first words of all, then the second words of those that have one.
+    """Pack N sentences: the first words of all sentences, then the second words of those that have one, and so on.
 
     Args:
-        counts: words of each, shape (N,), all at least 1.
+        counts: number of words of each sentence, shape (N,), all at least 1.
 
     Returns:
-        The order of the sentences, the longest first, shape (N,); how many have a first, a second word and so on; and
-        for each packed word its place in the texts, shape (T,).
+        The order of the sentences, the longest first, shape (N,); the number of sentences with a first word, a second
+        word and so on; and the position of each packed word in the texts, shape (T,).
     """
     order = np.argsort(-counts, kind="stable")
     sizes = (counts[order][None] > np.arange(counts.max())[:, None]).sum(1)
@@ -134,7 +134,7 @@ def packing(counts: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
 def packed_states(lstm: nn.LSTM, inputs: Tensor, sizes: Int64Array) -> Tensor:
     """Return the states of the last layer, packed, as `nn.LSTM` does for a `PackedSequence`.
 
-    PyTorch computes them where no gradients are needed, and on other devices than the CPU.
+    PyTorch computes them if no gradients are needed, and on devices other than the CPU.
 
     Args:
         lstm: L layers of one direction or two (D = 1 or 2), without dropout; states and cells start at zero.
@@ -142,7 +142,7 @@ def packed_states(lstm: nn.LSTM, inputs: Tensor, sizes: Int64Array) -> Tensor:
         sizes: see `packing`; their sum is T.
 
     Returns:
-        Shape (T, D H); in two directions, those of the forward one come first.
+        Shape (T, D H); with two directions, the states of the forward direction come first.
     """
     if inputs.device.type != "cpu" or not torch.is_grad_enabled():
         packed: Tensor = lstm(PackedSequence(inputs, torch.from_numpy(sizes)))[0].data
@@ -152,8 +152,8 @@ def packed_states(lstm: nn.LSTM, inputs: Tensor, sizes: Int64Array) -> Tensor:
     for layer in range(lstm.num_layers):
         states = _direction(lstm, inputs, counts, f"_l{layer}")
         if lstm.bidirectional:
-            other = _direction(lstm, inputs.index_select(0, back), counts, f"_l{layer}_reverse")
-            states = torch.cat([states, other.index_select(0, back)], 1)
+            backward_states = _direction(lstm, inputs.index_select(0, back), counts, f"_l{layer}_reverse")
+            states = torch.cat([states, backward_states.index_select(0, back)], 1)
         inputs = states
     return inputs
 
@@ -164,37 +164,37 @@ def states_of_products(
     """Return the states of one layer in one direction, packed, shape (T, H).
 
     Args:
-        products: of inputs and their weights, with the biases, packed, shape (T, 4 H): input gate, forget gate,
+        products: products of inputs and their weights, plus biases, packed, shape (T, 4 H): input gate, forget gate,
             candidate, output gate.
         recurrent: weights of states, shape (4 H, H).
-        state, cell: before the first step, shape (B, H).
-        counts: how many sequences have a first, a second item and so on, descending, all above 0.
+        state, cell: state and cell before the first step, shape (B, H).
+        counts: number of sequences with a first item, a second item and so on, descending, all above 0.
     """
     states: Tensor = _Steps.apply(products.float(), recurrent, state, cell, counts)  # type: ignore[no-untyped-call]
     return states
 
 
 def _weights(lstm: nn.LSTM, end: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    weight, recurrent, bias, other = (
+    weight, recurrent, bias, recurrent_bias = (
         getattr(lstm, name + end) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     )
-    return weight, recurrent, bias, other
+    return weight, recurrent, bias, recurrent_bias
 
 
 def _direction(lstm: nn.LSTM, inputs: Tensor, counts: Sequence[int], end: str) -> Tensor:
-    weight, recurrent, bias, other = _weights(lstm, end)
+    weight, recurrent, bias, recurrent_bias = _weights(lstm, end)
     state, cell = inputs.new_zeros(2, counts[0], lstm.hidden_size)
-    return states_of_products(linear(inputs, weight, bias + other), recurrent, state, cell, counts)
+    return states_of_products(linear(inputs, weight, bias + recurrent_bias), recurrent, state, cell, counts)
 
 
 def _reversed_places(sizes: Int64Array) -> Int64Array:
-    """Return the place of the item that takes the place of each item when every sequence is reversed, shape (T,)."""
+    """Return the position of the item that replaces each item when every sequence is reversed, shape (T,)."""
     starts = np.cumsum(sizes) - sizes
     steps = np.repeat(np.arange(len(sizes)), sizes)
     sequences = np.arange(sizes.sum()) - starts[steps]
     lengths = np.bincount(sequences)
-    places: Int64Array = starts[lengths[sequences] - 1 - steps] + sequences
-    return places
+    positions: Int64Array = starts[lengths[sequences] - 1 - steps] + sequences
+    return positions
 
 
 class _Steps(torch.autograd.Function):
@@ -226,7 +226,7 @@ class _Steps(torch.autograd.Function):
     def backward(ctx: Any, by_states: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         recurrent, before, cells, gates, bounded = ctx.saved_tensors
         by_gates = torch.empty_like(gates)
-        # Of the sequences that have a step; those that end earlier join the longer ones when theirs is reached.
+        # Gradients of the sequences that have the current step; shorter ones join when their last step is reached.
         by_state, by_cell = before.new_zeros(2, ctx.counts[0], before.shape[1])
         end = len(gates)
         for n in reversed(ctx.counts):

@@ -1,4 +1,4 @@
-"""Lengths and positions of self-attention; apart from the layers, as scoring needs them without PyTorch."""
+"""Lengths and positions of self-attention; separate from the layers, because scoring needs them without PyTorch."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import numpy as np
 from phrasetool.errors import LengthError
 from phrasetool.phrases import FloatArray, Int64Array
 
-# Words of the longest phrase; attention takes memory with the square of it.
+# Maximum number of words of a phrase; the memory of attention grows with its square.
 LONGEST = 511
 # Added to the variance by layer normalisation.
 NORM_EPSILON = 1e-5
 
 
 def check_lengths(lengths: Int64Array) -> None:
-    """Refuse what is too long to encode.
+    """Check that phrases are not too long to encode.
 
     Args:
-        lengths: words of each phrase.
+        lengths: number of words of each phrase.
 
     Raises:
-        LengthError: one has more than `LONGEST`.
+        LengthError: a phrase has more words than `LONGEST`.
     """
     longest = int(lengths.max(initial=0))
     if longest > LONGEST:
@@ -28,7 +28,7 @@ def check_lengths(lengths: Int64Array) -> None:
 
 
 def positions(count: int, word_units: int) -> FloatArray:
-    """Sinusoidal positions of the words 1 .. count (Eq. 6-7); float32, shape (count, word_units)."""
+    """Return the sinusoidal positions of the words 1 .. count (Eq. 6-7); float32, shape (count, word_units)."""
     t = np.arange(1, count + 1)[:, None]
     even = np.arange(0, word_units, 2)
     angles = t / 10000 ** (even / word_units)

@@ -1,12 +1,12 @@
-"""Score the sentence pairs of a bitext, and encode sentences to mine, with a classifier or an external encoder.
+"""Score the sentence pairs of a bitext, and encode sentences for mining, with a classifier or an external encoder.
 
-`filter-bitext` scores the given pairs (`PairScorer`): the probability of a classifier, the cosine of an encoder, or the
-fluency by language models.
-`mine` searches for pairs by vectors of both languages in one space (`PairEncoder`), and classifies those that it found
-(`ClassifiedPairs`).
+`filter-bitext` scores pairs (`PairScorer`) by the probability of a classifier, the cosine of an encoder, or the fluency
+under language models.
+`mine` searches for pairs by vectors of both languages in one space (`PairEncoder`), and classifies the pairs that it
+finds (`ClassifiedPairs`).
 
-The last bits of a score depend on the pairs that are scored together, so a caller chooses blocks that depend on the
-bitext alone.  Several threads may work on different blocks.
+The last bits of a score depend on the pairs that are scored together, so callers must choose blocks that depend on the
+bitext only.  Several threads may work on different blocks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from phrasetool.text_encoders.encoders import find_text_encoder
 from phrasetool.text_encoders.margins import unit_rows
 from phrasetool.text_encoders.text_encoder import SIDES, Side, TextEncoder, encoded
 
-# Texts that an encoder sees at a time.
+# Texts per call of an encoder.
 _ENCODED_AT_ONCE = 256
 
 
@@ -41,8 +41,8 @@ class PairScores:
     """Scores of N pairs.
 
     Attributes:
-        scores: float32, shape (N,); NaN where a side has no word, or none that is known.
-        blind: the same as if lengths said nothing; None if it was not asked for.
+        scores: float32, shape (N,); NaN where a side has no known words.
+        blind: the same without the effect of sentence lengths; None if not requested.
     """
 
     scores: FloatArray
@@ -50,12 +50,12 @@ class PairScores:
 
 
 class PairScorer(Protocol):
-    """Says something of pairs.
+    """Scorer of sentence pairs.
 
     Attributes:
-        signature: differs when what it says differs.
-        longest: words of a sentence that are read; None where that is not known.
-        columns: how many scores it gives of a pair: 2 with those without length.
+        signature: text that differs when the scores differ.
+        longest: maximum number of words that are read of a sentence; None if unknown.
+        columns: number of scores of a pair: 1, or 2 with those without the effect of lengths.
     """
 
     signature: str
@@ -63,16 +63,16 @@ class PairScorer(Protocol):
     columns: int
 
     def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> PairScores:
-        """Of N pairs; words between spaces, Moses' escapes as they are written."""
+        """Return the scores of N pairs of sentences: words between spaces, with Moses' escapes."""
 
 
 class ClassifierScorer:
-    """The probability that a pair is parallel.
+    """Scorer by the probability that a pair is parallel.
 
     Args:
         model: the classifier.
-        lengths: words of the sources and targets of some pairs, shape (L,) each: probabilities without length are the
-            mean over these lengths.  None: they are not asked for.
+        lengths: numbers of words of the sources and targets of some pairs, shape (L,) each; probabilities without the
+            effect of lengths are means over these lengths.  None: they are not computed.
 
     Attributes:
         signature, longest, columns: see `PairScorer`.
@@ -84,7 +84,7 @@ class ClassifierScorer:
         blind = "" if lengths is None else f"|lengths:{lengths[0].tolist()},{lengths[1].tolist()}"
         self.signature = model.signature + blind
         self.columns = 1 if lengths is None else 2
-        # Made here: threads share it.
+        # Built here, because threads share it.
         _ = model.classifier
 
     def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> PairScores:
@@ -94,30 +94,30 @@ class ClassifierScorer:
             self._model.encode_texts(first, first_words, "source"),
             self._model.encode_texts(second, second_words, "target"),
         )
-        silent = ~(vectors[0].any(1) & vectors[1].any(1))
+        unscored = ~(vectors[0].any(1) & vectors[1].any(1))
 
         def probabilities(source_lengths: Int64Array, target_lengths: Int64Array) -> DoubleArray:
             return self._model.classify(vectors[0], source_lengths, vectors[1], target_lengths)
 
         scores = probabilities(first.lengths, second.lengths).astype(np.float32)
-        scores[silent] = np.nan
+        scores[unscored] = np.nan
         if self._lengths is None:
             return PairScores(scores)
         total = np.zeros(len(scores))
         for lengths in zip(*self._lengths, strict=True):
             total += probabilities(*(np.full(len(scores), length, np.int64) for length in lengths))
         blind = (total / len(self._lengths[0])).astype(np.float32)
-        blind[silent] = np.nan
+        blind[unscored] = np.nan
         return PairScores(scores, blind)
 
 
 class CrossScorer:
-    """Two classifiers, each of which judges the pairs that the other one was trained on.
+    """Scorer by two classifiers, each of which scores the pairs that the other one was trained on.
 
-    A classifier that judges its own training pairs knows the wrong ones by heart.
+    A classifier has memorised the wrong pairs among its own training pairs.
 
     Args:
-        judges: of the pairs in even places and of those in odd places, counted from 0; both give as many scores.
+        judges: classifiers of the pairs with even and with odd indices, from 0; both return as many scores.
 
     Attributes:
         signature, longest, columns: see `PairScorer`.
@@ -130,8 +130,8 @@ class CrossScorer:
         self.columns = judges[0].columns
 
     def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> PairScores:
-        """See `PairScorer`; the first pair is in an even place."""
-        parts = [judge(sources[place::2], targets[place::2]) for place, judge in enumerate(self._judges)]
+        """Return the scores of pairs; the index of the first pair in the bitext must be even."""
+        parts = [judge(sources[start::2], targets[start::2]) for start, judge in enumerate(self._judges)]
         scores = _alternating(parts[0].scores, parts[1].scores)
         if parts[0].blind is None or parts[1].blind is None:
             return PairScores(scores)
@@ -145,19 +145,19 @@ def _alternating(even: FloatArray, odd: FloatArray) -> FloatArray:
 
 
 class EncoderScorer:
-    """The cosine of the vectors of both sides.
+    """Scorer by the cosine of the vectors of both sides.
 
     Args:
-        encoders: of source and target.
-        ready: from the words of a sentence, escapes undone, and its side to the text that is encoded.
-        name: what messages call the encoders.
-        signature: of encoders and `ready`.
+        encoders: encoders of source and target.
+        ready: maps the words of a sentence, without escapes, and the index of its side to the text to encode.
+        name: name of the encoders in messages.
+        signature: signature of the encoders and of `ready`.
 
     Attributes:
         signature, longest, columns: see `PairScorer`.
 
     Raises:
-        ModelError: the encoders are not of one dimension.
+        ModelError: the encoders differ in dimension.
     """
 
     def __init__(
@@ -165,14 +165,14 @@ class EncoderScorer:
     ) -> None:
         if encoders[0].dimension != encoders[1].dimension:
             sizes = f"dimension {encoders[0].dimension} and {encoders[1].dimension}"
-            raise ModelError(f"{name}: vectors have {sizes}; expected one space")
+            raise ModelError(f"{name}: vectors have {sizes}; expected equal dimensions")
         self._encoders, self._ready, self._name = encoders, ready, name
         self.longest: int | None = None
         self.signature, self.columns = signature, 1
         self._lock = threading.Lock()
 
     def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> PairScores:
-        """See `PairScorer`.
+        """Return the cosines of pairs of sentences.
 
         Raises:
             UnicodeDecodeError: a sentence is not UTF-8.
@@ -188,7 +188,7 @@ class EncoderScorer:
         plain = [b" ".join(words[word] for word in text.tolist()).decode() for text in phrases]
         texts = [self._ready(text, which) if text else "" for text in plain]
         distinct = sorted(set(texts) - {""}, key=lambda text: (len(text), text))
-        encoder, found = (
+        encoder, vectors = (
             self._encoders[which],
             np.zeros((len(distinct) + 1, self._encoders[which].dimension), np.float32),
         )
@@ -196,22 +196,22 @@ class EncoderScorer:
         with self._lock:
             for begin in range(0, len(distinct), _ENCODED_AT_ONCE):
                 part = distinct[begin : begin + _ENCODED_AT_ONCE]
-                found[begin : begin + len(part)] = unit_rows(encoded(encoder, part, side, self._name))
+                vectors[begin : begin + len(part)] = unit_rows(encoded(encoder, part, side, self._name))
         rows = {text: row for row, text in enumerate(distinct)}
-        return found[[rows.get(text, len(distinct)) for text in texts]]
+        return vectors[[rows.get(text, len(distinct)) for text in texts]]
 
 
 class FluencyScorer:
-    """Fluency of sentences by language models of good text: log probabilities per word, in nats.
+    """Scorer by fluency under language models of good text: log probabilities per word, in nats.
 
     With models of general text a score is the cross-entropy difference H(general) - H(good) (Moore and Lewis 2010).
     The scores of two sides are added (Axelrod et al. 2011).  They do not show whether one sentence translates
     the other.
 
     Args:
-        models: language models of good text of the source and of the target; None for a side that is not looked at.
+        models: language models of good text of the source and of the target; None for a side that is ignored.
         general: the same of general text; None for no comparison.
-        signature: of the models.
+        signature: signature of the models.
 
     Attributes:
         signature, longest, columns: see `PairScorer`.
@@ -228,7 +228,7 @@ class FluencyScorer:
         self.columns = 1
 
     def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> PairScores:
-        """Return the fluency of pairs; a pair whose side has no word gets NaN."""
+        """Return the fluency of pairs; NaN for a pair with an empty side."""
         scores = np.zeros(len(sources))
         for lines, model, general in zip((sources, targets), self._models, self._general, strict=True):
             phrases, words = read_words(lines)
@@ -240,7 +240,7 @@ class FluencyScorer:
         return PairScores(scores.astype(np.float32))
 
 
-# Sentences that are encoded, and pairs that are classified, at a time; fixed, so that p does not depend on threads.
+# Sentences per encoded batch and pairs per classified batch; fixed, so that p does not depend on threads.
 BATCH = 2048
 
 
@@ -248,44 +248,44 @@ class PairModel(Protocol):
     """A classifier of sentence pairs.
 
     Attributes:
-        dimension: n, of its sentence vectors.
-        search_dimension: d, of the vectors that sentences are searched for by.
-        identity: differs when what it gives differs.
+        dimension: n, size of its sentence vectors.
+        search_dimension: d, size of its search vectors.
+        identity: text that differs when its results differ.
     """
 
     @property
     def dimension(self) -> int:
-        """See the class."""
+        """Size of sentence vectors."""
 
     @property
     def search_dimension(self) -> int:
-        """See the class."""
+        """Size of search vectors."""
 
     @property
     def identity(self) -> str:
-        """See the class."""
+        """Text that differs when the results differ."""
 
     def encode(self, sentences: Sequence[str | bytes], side: Side) -> FloatArray:
-        """Vectors of N sentences to classify; float32, shape (N, n)."""
+        """Return the vectors by which N sentences are classified; float32, shape (N, n)."""
 
     def search_vectors(self, sentences: Sequence[str | bytes], side: Side) -> FloatArray:
-        """Vectors of N sentences to search for the nearest by cosine; float32, shape (N, d)."""
+        """Return the vectors by which N sentences are searched for, by cosine; float32, shape (N, d)."""
 
     def classify(
         self, sources: FloatArray, source_lengths: Int64Array, targets: FloatArray, target_lengths: Int64Array
     ) -> DoubleArray:
-        """The probability that N pairs are parallel, by vectors and lengths in words; float64, shape (N,)."""
+        """Return the probabilities that N pairs are parallel, by vectors and lengths in words; float64, shape (N,)."""
 
 
 @dataclass(frozen=True)
 class PairEncoder:
-    """Encoder of one folder, or encoders of two.
+    """Encoder of both sides from one folder, or two encoders from two.
 
     Attributes:
-        name: what messages call it.
-        identities: of the encoders of both sides.
-        load: gives the encoders.
-        model: a classifier, if it is one.
+        name: name in messages.
+        identities: identities of the encoders of both sides.
+        load: loads the encoders.
+        model: the classifier, if the encoder belongs to one.
     """
 
     name: str
@@ -298,11 +298,11 @@ def find_pair_encoder(encoder: str, target_encoder: str | None = None) -> PairEn
     """Find external sentence encoders, see `find_text_encoder`.
 
     Args:
-        encoder: of both sides, or of the source.
-        target_encoder: of the target, of the same space, if it is another.
+        encoder: encoder of both sides, or of the source.
+        target_encoder: encoder of the target into the same space, if it is another one.
 
     Raises:
-        ModelError: no encoder, or it is refused.
+        ModelError: a folder has no encoder, or is refused.
     """
     source = find_text_encoder(encoder)
     target = find_text_encoder(target_encoder) if target_encoder else source
@@ -316,10 +316,10 @@ def find_pair_encoder(encoder: str, target_encoder: str | None = None) -> PairEn
 
 
 def load_pair_model(folder: str | os.PathLike[str]) -> PairEncoder:
-    """A classifier of sentence pairs that this package trained.
+    """Load a classifier of sentence pairs that this package trained.
 
     Raises:
-        ModelError: there is none.
+        ModelError: the folder has none.
     """
     from phrasetool.models.saved_model import load_saved_model
 
@@ -330,7 +330,7 @@ def load_pair_model(folder: str | os.PathLike[str]) -> PairEncoder:
 
 
 def pair_encoder_of(model: PairModel, name: str) -> PairEncoder:
-    """A classifier that is loaded, and what messages call it."""
+    """Return a loaded classifier as an encoder; `name` is its name in messages."""
     encoder = ModelEncoder(model)
     return PairEncoder(name, (encoder.identity,) * 2, lambda: (encoder, encoder), model)
 
@@ -355,25 +355,25 @@ class ModelEncoder:
         return np.asarray(self._model.search_vectors(texts, side), np.float32)
 
     def over_long(self, texts: Sequence[str]) -> int:
-        """Number of texts that the classifier cuts, if it reports it."""
+        """Return the number of texts that the classifier truncates; 0 if it does not report it."""
         count = getattr(self._model, "over_long", lambda some: 0)
         return sum(int(count(texts[first : first + BATCH])) for first in range(0, len(texts), BATCH))
 
     def at_work(self) -> contextlib.AbstractContextManager[None]:
-        """One thread a batch."""
+        """Return a context in which PyTorch computes a batch with one thread."""
         return _one_thread()
 
 
 class ClassifiedPairs:
-    """Pairs of rows of two texts, and how probable it is that they are parallel.
+    """Pairs of rows of two texts, and the probabilities that they are parallel.
 
-    Each sentence is encoded once; the vectors are on disk, in a file without a name that exists as long as this object.
+    Each sentence is encoded once; the vectors are on disk, in an unnamed file that exists as long as this object.
 
     Args:
         model: the classifier.
-        texts: of both sides, by row.
-        rows: int64, shape (N,), of the sources and of the targets of the pairs.
-        tick: called with how many more sentences are encoded.
+        texts: sentences of both sides.
+        rows: int64, shape (N,), rows of the sources and of the targets of the pairs.
+        tick: called with the number of sentences just encoded.
     """
 
     def __init__(
@@ -388,8 +388,8 @@ class ClassifiedPairs:
         self._places: list[Int64Array] = []
         self._lengths: list[Int64Array] = []
         for side in range(2):
-            needed, places = np.unique(rows[side], return_inverse=True)
-            self._places.append(places.astype(np.int64))
+            needed, positions = np.unique(rows[side], return_inverse=True)
+            self._places.append(positions.astype(np.int64))
             self._encode(side, texts[side], needed, tick)
 
     def _encode(self, side: int, texts: Sequence[str], needed: Int64Array, tick: Callable[[int], None]) -> None:
@@ -406,56 +406,56 @@ class ClassifiedPairs:
         self._lengths.append(lengths)
 
     def lengths(self, side: int) -> Int64Array:
-        """Words of the sentences of a side (0 or 1) of the pairs; shape (N,)."""
+        """Return the numbers of words of one side (0 or 1) of the pairs; shape (N,)."""
         return self._lengths[side][self._places[side]]
 
     def probabilities(
         self, chosen: Int64Array, lengths: tuple[Int64Array, Int64Array] | None = None
     ) -> Iterator[DoubleArray]:
-        """Of some pairs, batch by batch.
+        """Yield the probabilities of some pairs, batch by batch.
 
         Args:
-            chosen: which pairs, M of them.
-            lengths: numbers of words that are assumed, shape (M,); None: the actual ones.
+            chosen: indices of M pairs.
+            lengths: assumed numbers of words, shape (M,) each; None: the actual ones.
 
         Raises:
-            ModelError: the model gives something else than probabilities.
+            ModelError: the model does not return probabilities.
         """
         known = lengths or (self.lengths(0)[chosen], self.lengths(1)[chosen])
         with _one_thread():
             for first in range(0, len(chosen), BATCH):
                 part = slice(first, first + BATCH)
-                places = [self._places[side][chosen[part]] for side in range(2)]
+                rows = [self._places[side][chosen[part]] for side in range(2)]
                 logits = np.asarray(
                     self._model.classify(
-                        self._vectors[0][places[0]], known[0][part], self._vectors[1][places[1]], known[1][part]
+                        self._vectors[0][rows[0]], known[0][part], self._vectors[1][rows[1]], known[1][part]
                     ),
                     np.float64,
                 )
-                if logits.shape != places[0].shape or not ((logits >= 0) & (logits <= 1)).all():
-                    raise ModelError("the classifier gave something else than a probability for each pair")
+                if logits.shape != rows[0].shape or not ((logits >= 0) & (logits <= 1)).all():
+                    raise ModelError("the classifier did not return a probability for each pair")
                 yield logits
 
 
 def without_length(pairs: ClassifiedPairs, chosen: Int64Array, draws: int = 16) -> DoubleArray:
-    """The probabilities as if lengths said nothing: the mean over the lengths of other chosen pairs.
+    """Return probabilities without the effect of lengths: means over the lengths of several chosen pairs.
 
     Args:
-        pairs: that are classified.
-        chosen: which, shape (M,), the best first.
-        draws: how many others, evenly spread.
+        pairs: the classified pairs.
+        chosen: indices of M pairs, the best first.
+        draws: number of pairs whose lengths are used, evenly spread over the chosen ones.
 
     Returns:
         float64, shape (M,).
     """
     total = np.zeros(len(chosen), np.float64)
-    others = chosen[np.linspace(0, len(chosen) - 1, min(draws, len(chosen))).astype(np.int64)]
-    for other in others.tolist():
-        lengths = tuple(np.full(len(chosen), pairs.lengths(side)[other]) for side in range(2))
+    sampled = chosen[np.linspace(0, len(chosen) - 1, min(draws, len(chosen))).astype(np.int64)]
+    for pair in sampled.tolist():
+        lengths = tuple(np.full(len(chosen), pairs.lengths(side)[pair]) for side in range(2))
         total += np.concatenate(list(pairs.probabilities(chosen, (lengths[0], lengths[1]))))
-    return total / max(len(others), 1)
+    return total / max(len(sampled), 1)
 
 
 def _one_thread() -> contextlib.AbstractContextManager[None]:
-    """Nothing, where the model does not compute with PyTorch."""
+    """Return a context in which PyTorch uses one thread; it does nothing if PyTorch is not loaded."""
     return one_torch_thread() if "torch" in sys.modules else contextlib.nullcontext()

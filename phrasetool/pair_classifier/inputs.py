@@ -1,14 +1,14 @@
-"""Inputs of a classifier: the words of sentences as vectors that are trained, or the pieces of a pretrained encoder.
+"""Inputs of a classifier: trained vectors of words, or vectors of the subword tokens of a pretrained encoder.
 
-`TokenInputs` is the protocol of all inputs, `WordSides` reads words, and `PretrainedInputs` the pieces of an external
-encoder.
+`TokenInputs` is the protocol of all inputs; `WordSides` reads words, and `PretrainedInputs` the subword tokens of an
+external encoder.
 
 **Words.**  The paper sums the vectors of the characters of a word (Burmese, Thai).  Here all languages have vectors of
-character n-grams: a word that does not occur in the training data still has known n-grams, which makes Chinese
-compounds and English inflections readable.
+character n-grams: a word that does not occur in the training data still has known n-grams, which helps with Chinese
+compounds and English inflections.
 
-**Pretrained encoders**, a BERT in a folder.  The paper takes the vectors of multilingual BERT.  Its text describes them
-as contextual, its "embedding layer" as static; both are available, frozen or tuned.
+**Pretrained encoders**: a BERT in a folder.  The paper uses the vectors of multilingual BERT.  Its text describes them
+as contextual, but its term "embedding layer" means static ones; both are available, frozen or tuned.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from phrasetool.text_encoders.text_encoder import TOKENIZER, read_tokenizer
 from phrasetool.unique_phrases import distinct_phrases
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 
-# Marks of the beginning and the end of a word; no text holds these characters.
+# Markers of the beginning and the end of a word; these characters do not occur in text.
 WORD_BEGIN, WORD_END = "\x02", "\x03"
-# The pieces of a text, and the places of those that stand for text.
+# Ids of the tokens of a text, and the positions of those that are not special tokens.
 Pieces = tuple[list[int], list[int]]
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Vocabulary numbers and known parts of U distinct words.
+    """Vocabulary ids and known character n-grams of U distinct words.
 
     Attributes:
-        ids: int64, shape (U,), their numbers in the vocabulary; 0 where it lacks one.
-        parts: U lists of numbers of known parts, int32.
+        ids: int64, shape (U,), ids in the vocabulary; 0 for words that it lacks.
+        parts: U lists of ids of known n-grams, int32.
     """
 
     ids: Int64Array
@@ -56,16 +56,16 @@ class Lexicon:
 
     @property
     def known(self) -> Mask:
-        """Which words are in the vocabulary or have a known part; bool, shape (U,)."""
+        """Mask of the words that are in the vocabulary or have a known n-gram; bool, shape (U,)."""
         return np.asarray((self.ids != UNKNOWN) | (self.parts.lengths > 0))
 
 
 def word_parts(word: bytes, longest: int) -> list[bytes]:
-    """The distinct parts of a word of up to so many characters, those at its ends marked as such.
+    """Return the distinct character n-grams of a word with markers of its beginning and end.
 
     Args:
-        word: in UTF-8; other bytes count as characters.
-        longest: characters of a part, a mark included.
+        word: UTF-8; each invalid byte counts as a character.
+        longest: maximum length of an n-gram in characters, markers included.
     """
     text = f"{WORD_BEGIN}{word.decode('utf-8', 'surrogateescape')}{WORD_END}"
     parts = {
@@ -78,12 +78,12 @@ def word_parts(word: bytes, longest: int) -> list[bytes]:
 
 
 def known_parts(words: Iterable[bytes], longest: int, most: int) -> Vocabulary:
-    """The parts that several words share, those of most words first.
+    """Return the character n-grams that occur in several words, by descending number of words.
 
     Args:
-        words: distinct.
-        longest: see `word_parts`; 0 gives none.
-        most: how many to keep at most.
+        words: distinct words.
+        longest: see `word_parts`; 0 for no n-grams.
+        most: maximum number of n-grams.
     """
     counts: Counter[bytes] = Counter()
     for word in words if longest else ():
@@ -94,12 +94,12 @@ def known_parts(words: Iterable[bytes], longest: int, most: int) -> Vocabulary:
 
 
 class LexiconMaker:
-    """Looks words up.
+    """Look-up of words and of their character n-grams.
 
     Args:
-        vocabulary: of one language.
-        parts: known ones.
-        longest: characters of a part.
+        vocabulary: vocabulary of one language.
+        parts: known n-grams.
+        longest: maximum length of an n-gram.
     """
 
     def __init__(self, vocabulary: Vocabulary, parts: Vocabulary, longest: int) -> None:
@@ -110,7 +110,7 @@ class LexiconMaker:
         self._parts.pop(UNKNOWN_WORD)
 
     def __call__(self, words: Sequence[bytes]) -> Lexicon:
-        """Return the lexicon of distinct words, unescaped."""
+        """Return the lexicon of distinct words without escapes."""
         ids = np.fromiter((self._ids.get(word, UNKNOWN) for word in words), np.int64, len(words))
         if not self._longest:
             return Lexicon(ids, Phrases(np.zeros(len(words) + 1, np.int64), np.zeros(0, np.int32)))
@@ -120,27 +120,27 @@ class LexiconMaker:
 
 
 class WordInputs(nn.Module):
-    """Words of one language as vectors: that of the word, plus the mean of those of its parts.
+    """Vectors of the words of one language: the vector of the word plus the mean vector of its n-grams.
 
     Args:
-        words: initial vectors, shape (V, w), the unknown word's first.
-        parts: initial vectors, shape (P, w); row 0 stands for no part and is never read.
+        words: initial vectors of words, shape (V, w); row 0 is the unknown word.
+        parts: initial vectors of n-grams, shape (P, w); row 0 is a placeholder and is never read.
     """
 
     def __init__(self, words: FloatArray, parts: FloatArray) -> None:
         super().__init__()
         self.words = nn.Parameter(torch.from_numpy(words.copy()))
         self.parts = nn.Parameter(torch.from_numpy(parts.copy()))
-        # Words that are read as unknown in training, so that parts learn to stand alone.
+        # Share of words that are read as unknown in training, so that n-grams learn to represent a word alone.
         self.hidden_share = 0.0
         self.generator: torch.Generator | None = None
 
     def forward(self, texts: Phrases, lexicon: Lexicon) -> Tensor:
-        """The vectors of the words of some texts, one after another; shape (T, w).
+        """Return the vectors of the words of some texts, one text after another; shape (T, w).
 
         Args:
-            texts: in numbers of the lexicon's words, T words.
-            lexicon: of `LexiconMaker`.
+            texts: T words, as indices into the lexicon.
+            lexicon: result of `LexiconMaker`.
         """
         device = self.words.device
         distinct, which = np.unique(texts.words, return_inverse=True)
@@ -158,52 +158,52 @@ class WordInputs(nn.Module):
 
 
 def random_vectors(rng: np.random.Generator, words: int, units: int) -> FloatArray:
-    """Vectors to start from: normal, with components of 0.1; float32, shape (words, units)."""
+    """Return initial vectors: normal, with standard deviation 0.1; float32, shape (words, units)."""
     drawn: Any = rng.normal(0, 0.1, (words, units))
     return np.asarray(drawn, np.float32)
 
 
-# Source and target as numbers, in arguments of this room.
+# Values of `side` in this package.
 SOURCE, TARGET = 0, 1
 
 
 class TokenInputs(Protocol):
-    """Reads sentences as vectors; a `torch.nn.Module`.
+    """A `torch.nn.Module` that turns sentences into vectors.
 
-    `lexicon` describes distinct words, and is passed back with texts in numbers of these words.
+    The result of `lexicon` describes distinct words, and is passed back with texts in indices of these words.
     """
 
     def lexicon(self, side: int, words: Sequence[bytes]) -> Any:
-        """Return a description of distinct words of one language, unescaped."""
+        """Return a description of distinct words of one language, without escapes."""
 
     def vectors(self, side: int, texts: Phrases, lexicon: Any) -> tuple[Tensor, Int64Array]:
-        """The vectors of all texts, one after another, shape (T, w), and how many each has, at least 1, shape (N,)."""
+        """Return the concatenated vectors of N texts, shape (T, w), and their number per text, above 0, shape (N,)."""
 
     def keep(self, side: int, texts: Phrases, lexicon: Any) -> None:
-        """These texts will be read again and again, with this lexicon: what takes time and never changes is kept."""
+        """Cache vectors that are slow to compute and constant, for texts that are read repeatedly with this lexicon."""
 
     def forget(self) -> None:
-        """Release kept vectors, which are not needed any more."""
+        """Release cached vectors."""
 
     def known(self, side: int, texts: Phrases, lexicon: Any) -> Mask:
-        """In which texts something is known; bool, shape (N,)."""
+        """Return which texts have a known word or token; bool, shape (N,)."""
 
     def seed(self, seed: int) -> None:
-        """Make what training draws from here on a matter of this seed alone."""
+        """Make all later random draws of training depend on this seed only."""
 
     def layers(self) -> list[nn.Parameter]:
-        """Layers of a pretrained network that are trained, apart from tables of vectors."""
+        """Return the parameters of a pretrained network, if more is trained than its table of vectors."""
 
 
 class WordSides(nn.Module):
-    """Words of two languages.
+    """Word inputs of two languages.
 
     Args:
-        vocabularies: of words, source first.
-        parts: of their parts.
-        characters: longest part.
+        vocabularies: vocabularies of source and target words.
+        parts: vocabularies of their character n-grams.
+        characters: maximum length of an n-gram.
         arrays: initial values: `source.words`, `source.parts`, `target.words`, `target.parts`.
-        hidden_share: words that training reads as unknown.
+        hidden_share: share of words that training reads as unknown.
     """
 
     def __init__(
@@ -226,15 +226,15 @@ class WordSides(nn.Module):
         return self._makers[side](words)
 
     def vectors(self, side: int, texts: Phrases, lexicon: Lexicon) -> tuple[Tensor, Int64Array]:
-        """See `TokenInputs`; a vector a word."""
+        """Return the vectors of N texts, one per word, and the numbers of words."""
         inputs = self.target if side else self.source
         return inputs(texts, lexicon), texts.lengths
 
     def keep(self, side: int, texts: Phrases, lexicon: Lexicon) -> None:
-        """See `TokenInputs`: nothing takes time."""
+        """Cache nothing; word vectors are quick to compute."""
 
     def forget(self) -> None:
-        """Release kept vectors; there are none."""
+        """Do nothing; no vectors are cached."""
 
     def known(self, side: int, texts: Phrases, lexicon: Lexicon) -> Mask:
         """Return which texts have a known word, bool."""
@@ -247,23 +247,23 @@ class WordSides(nn.Module):
         self.target.generator = torch.Generator().manual_seed(seed + 1)
 
     def layers(self) -> list[nn.Parameter]:
-        """See `TokenInputs`: none."""
+        """Return no parameters."""
         return []
 
 
 class CachedVectors:
-    """Of the texts of one language.
+    """Cached vectors of the texts of one language.
 
-    Texts of about one length are computed together, in groups that do not depend on when they are asked for: the last
-    bits of a vector depend on what is computed with it, and an interrupted training goes on with the same bits.
+    Texts of similar length are computed together, in groups that do not depend on the order of requests: the last bits
+    of a vector depend on what is computed with it, and a resumed training must continue with the same bits.
 
     Args:
-        texts: that will be read again.
-        lexicon: of their words.
-        pieces: of each distinct one, in the order in which they first occur.
-        read: gives the vectors of some texts, one text after another.
-        together: texts of a group.
-        most: vectors that are kept at most; the longest texts go without.
+        texts: texts that will be read repeatedly.
+        lexicon: lexicon of their words.
+        pieces: tokenises the distinct texts, in order of first occurrence.
+        read: returns the vectors of tokenised texts, one text after another.
+        together: texts per group.
+        most: maximum number of cached vectors; the longest texts are not cached if there are more.
     """
 
     def __init__(
@@ -282,32 +282,32 @@ class CachedVectors:
         within = np.cumsum([len(texts_in_pieces[text][1]) for text in order.tolist()]) <= most
         kept = order[within].tolist()
         self._pieces = [texts_in_pieces[text] for text in kept]
-        self._places = {distinct[text].tobytes(): place for place, text in enumerate(kept)}
+        self._places = {distinct[text].tobytes(): index for index, text in enumerate(kept)}
         self._vectors: list[Tensor | None] = [None] * len(kept)
 
     def of(self, text: Any) -> Tensor | None:
-        """The vectors of a text's pieces; None if it is none of those that are kept."""
-        place = self._places.get(text.tobytes())
-        if place is None:
+        """Return the vectors of the tokens of a text; None if the text is not cached."""
+        index = self._places.get(text.tobytes())
+        if index is None:
             return None
-        if self._vectors[place] is None:
-            first = place - place % self._together
+        if self._vectors[index] is None:
+            first = index - index % self._together
             group = self._pieces[first : first + self._together]
             counts = [len(kept) for _, kept in group]
             self._vectors[first : first + self._together] = torch.split(self._read(group), counts)
-        return self._vectors[place]
+        return self._vectors[index]
 
 
-# The tokenizer, and its settings.
+# Files of the tokenizer and its settings.
 _FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json")
-# Texts that go through the encoder together: as many as fit the cache.
-_TOGETHER = 64
-# Memory for the vectors of the texts of a language while a classifier is trained that does not change them.
+# Texts per call of the encoder: as many as fit the processor's cache.
+_BATCH = 64
+# Memory for the cached vectors of one language while a classifier with a frozen encoder is trained.
 _KEPT_BYTES = 1 << 30
 
 
-def _writes_text(config: Any) -> bool:
-    """Whether a model is not an encoder, by its configuration; of one like GPT that has only its type."""
+def _is_decoder(config: Any) -> bool:
+    """Return whether a configuration is that of a decoder; of GPT and the like, only its type shows this."""
     from transformers.models.auto import modeling_auto
 
     kind = getattr(config, "model_type", "")
@@ -317,14 +317,14 @@ def _writes_text(config: Any) -> bool:
 
 
 class PretrainedInputs(nn.Module):
-    """Pieces of both languages, by one tokenizer.
+    """Subword tokens of both languages, from one tokenizer.
 
     Args:
-        folder: of an encoder; it is looked through before anything of it is read.
+        folder: folder of an encoder; all of it is checked before any file is loaded.
         layer: `static` or `contextual`.
-        tuned: whether the vectors learn.
-        precision: of the products of its layers while they learn: `float32` or `bfloat16`; what is learnt, sums,
-            softmax and all use later are float32.
+        tuned: whether the vectors are trained.
+        precision: precision of the products of its layers in training: `float32` or `bfloat16`; parameters, sums,
+            softmax and inference are float32.
 
     Attributes:
         width: w, size of a vector.
@@ -343,12 +343,12 @@ class PretrainedInputs(nn.Module):
             )
         self._static, self._tuned, self._precision = layer == "static", tuned, precision
         self._tokenizer = read_tokenizer(folder)
-        # Kept, so that the encoder can be saved when the folder is gone.
+        # Contents are kept, so that the encoder can be saved after the folder has been deleted.
         self._files = {name: (folder / name).read_bytes() for name in _FILES if (folder / name).is_file()}
         encoder = read_transformer(folder)
         config = encoder.config
-        if _writes_text(config):
-            raise ModelError(f"{folder}: not an encoder, but a model that writes text")
+        if _is_decoder(config):
+            raise ModelError(f"{folder}: not an encoder, but a decoder or encoder-decoder model")
         check_pieces(folder, encoder, self._tokenizer)
         self.encoder = encoder.requires_grad_(False)
         learning = encoder.get_input_embeddings() if self._static else encoder
@@ -361,11 +361,11 @@ class PretrainedInputs(nn.Module):
         self._kept: dict[int, CachedVectors] = {}
 
     def train(self, mode: bool = True) -> PretrainedInputs:
-        """Never: the encoder's own dropout would draw from numbers that no checkpoint holds."""
+        """Stay in evaluation mode: checkpoints do not hold the random state of the encoder's own dropout."""
         return super().train(False)
 
     def lexicon(self, side: int, words: Sequence[bytes]) -> list[str]:
-        """See `TokenInputs`: the words as text.
+        """Return the words as text.
 
         Raises:
             UnicodeDecodeError: a word is not UTF-8.
@@ -373,13 +373,13 @@ class PretrainedInputs(nn.Module):
         return [word.decode("utf-8") for word in words]
 
     def vectors(self, side: int, texts: Phrases, lexicon: list[str]) -> tuple[Tensor, Int64Array]:
-        """See `TokenInputs`; a vector a piece."""
+        """Return the vectors of N texts, one per token, and the numbers of tokens."""
         if side in self._kept and self._kept[side].lexicon is lexicon:
             return self._with_kept(side, texts, lexicon)
         return self._vectors(self._all_pieces(texts, lexicon))
 
     def keep(self, side: int, texts: Phrases, lexicon: list[str]) -> None:
-        """See `TokenInputs`: vectors that take time and never change."""
+        """Cache the vectors of texts if they are contextual and frozen."""
         if not self._static and not self._tuned:
             device = self.encoder.get_input_embeddings().weight.device
 
@@ -389,25 +389,25 @@ class PretrainedInputs(nn.Module):
 
             most = _KEPT_BYTES // (4 * self.width)
             self._kept[side] = CachedVectors(
-                texts, lexicon, lambda some: self._all_pieces(some, lexicon), read, _TOGETHER, most
+                texts, lexicon, lambda some: self._all_pieces(some, lexicon), read, _BATCH, most
             )
 
     def forget(self) -> None:
-        """Release the kept vectors."""
+        """Release the cached vectors."""
         self._kept.clear()
 
     def _with_kept(self, side: int, texts: Phrases, lexicon: list[str]) -> tuple[Tensor, Int64Array]:
         vectors_of_texts = [self._kept[side].of(text) for text in texts]
-        if missing := [place for place, vectors in enumerate(vectors_of_texts) if vectors is None]:
+        if missing := [index for index, vectors in enumerate(vectors_of_texts) if vectors is None]:
             fresh = texts.select(np.array(missing))
             vectors, counts = self._vectors(self._all_pieces(fresh, lexicon))
-            for place, one in zip(missing, torch.split(vectors, counts.tolist()), strict=True):
-                vectors_of_texts[place] = one
-        there = [vectors for vectors in vectors_of_texts if vectors is not None]
-        return torch.cat(there), np.array([len(vectors) for vectors in there], np.int64)
+            for index, computed in zip(missing, torch.split(vectors, counts.tolist()), strict=True):
+                vectors_of_texts[index] = computed
+        complete = [vectors for vectors in vectors_of_texts if vectors is not None]
+        return torch.cat(complete), np.array([len(vectors) for vectors in complete], np.int64)
 
     def _vectors(self, pieces: list[Pieces]) -> tuple[Tensor, Int64Array]:
-        """Of some texts: see `TokenInputs.vectors`."""
+        """Return the vectors of tokenised texts and the numbers of tokens, see `TokenInputs.vectors`."""
         counts = np.array([len(kept) for _, kept in pieces], np.int64)
         device = self.encoder.get_input_embeddings().weight.device
         with torch.set_grad_enabled(self._tuned and torch.is_grad_enabled()):
@@ -418,26 +418,26 @@ class PretrainedInputs(nn.Module):
             return self._contextual(pieces, counts, device), counts
 
     def known(self, side: int, texts: Phrases, lexicon: list[str]) -> Mask:
-        """See `TokenInputs`: where a piece is none that stands for unknown text."""
+        """Return which texts have a token other than the unknown token, bool."""
         pieces_of_texts = self._all_pieces(texts, lexicon)
         return np.array([any(ids[i] != self._unknown for i in kept) for ids, kept in pieces_of_texts], np.bool_)
 
     def seed(self, seed: int) -> None:
-        """See `TokenInputs`: nothing is drawn."""
+        """Do nothing; nothing is drawn at random."""
 
     def layers(self) -> list[nn.Parameter]:
-        """See `TokenInputs`: all of the encoder, if it is tuned and contextual."""
+        """Return all parameters of the encoder, if it is tuned and contextual."""
         return list(self.encoder.parameters()) if self._tuned and not self._static else []
 
     def save(self, folder: Path) -> None:
-        """Write the encoder as it is now, and its tokenizer, as a folder of the same kind."""
+        """Write the encoder with its current weights, and its tokenizer, as a folder of the same format."""
         self.encoder.save_pretrained(folder, safe_serialization=True)
         for name, content in self._files.items():
             (folder / name).write_bytes(content)
 
     @property
     def tokenizer_text(self) -> bytes:
-        """Contents of the tokenizer's file, which identify the tokenizer."""
+        """Content of the tokenizer's file, which identifies the tokenizer."""
         return self._files[TOKENIZER]
 
     def _all_pieces(self, texts: Phrases, lexicon: list[str]) -> list[Pieces]:
@@ -447,34 +447,34 @@ class PretrainedInputs(nn.Module):
         return [self._pieces(encoding) for encoding in encodings]
 
     def _pieces(self, encoding: Any) -> Pieces:
-        """Numbers of the pieces, and the places of those that stand for text, of which there is one at least."""
+        """Return token ids and the positions of tokens that are not special, at least one of each."""
         ids = encoding.ids or [self._unknown or 0]
-        kept = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
+        kept = [position for position, special in enumerate(encoding.special_tokens_mask) if not special]
         return ids, kept or [len(ids) - 1]
 
     def _contextual(self, pieces: list[Pieces], counts: Int64Array, device: torch.device) -> Tensor:
-        """Vectors of all pieces that stand for text; texts of about one length go through the encoder together."""
+        """Return the vectors of all tokens that are not special; texts of similar length are encoded together."""
         order = np.argsort([len(ids) for ids, _ in pieces], kind="stable")
-        groups = [order[i : i + _TOGETHER] for i in range(0, len(order), _TOGETHER)]
+        groups = [order[i : i + _BATCH] for i in range(0, len(order), _BATCH)]
         vectors = torch.cat([self._read([pieces[text] for text in group.tolist()], device) for group in groups])
-        # Where the vectors of each text begin among these.
+        # First row of each text in `vectors`.
         starts = np.empty(len(counts), np.int64)
         starts[order] = np.cumsum(counts[order]) - counts[order]
         _, rows = gathered_runs(starts, counts)
         return vectors.index_select(0, torch.from_numpy(rows).to(device))
 
     def _read(self, pieces: Sequence[Pieces], device: torch.device) -> Tensor:
-        """Vectors of the pieces of some texts, one text after another."""
+        """Return the vectors of the tokens of some texts, one text after another."""
         width = max(len(ids) for ids, _ in pieces)
         words, mask = np.full((len(pieces), width), self._pad, np.int64), np.zeros((len(pieces), width), np.int64)
-        places = []
+        positions = []
         for row, (ids, kept) in enumerate(pieces):
             words[row, : len(ids)], mask[row, : len(ids)] = ids, 1
-            places.append(row * width + np.array(kept, np.int64))
+            positions.append(row * width + np.array(kept, np.int64))
         tensors = (torch.from_numpy(array).to(device) for array in (words, mask))
         precision = self._precision if torch.is_grad_enabled() else FLOAT32
         with autocast(precision, device):
             hidden: Tensor = self.encoder(**dict(zip(("input_ids", "attention_mask"), tensors, strict=True)))[0]
         hidden = hidden.float()
-        rows = torch.from_numpy(np.concatenate(places)).to(device)
+        rows = torch.from_numpy(np.concatenate(positions)).to(device)
         return hidden.reshape(-1, hidden.shape[-1]).index_select(0, rows)

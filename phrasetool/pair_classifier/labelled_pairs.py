@@ -1,8 +1,8 @@
-"""Labelled pairs: true sentence pairs, and wrong ones made from them.
+"""Labelled pairs: true sentence pairs, and negative pairs made from them.
 
-Wrong targets are drawn from the same batch in training, and from all targets for development and test sets (five for
-each true pair, as in the paper); others contain the right target or are a part of it.  No known translation of a source
-becomes one of its wrong targets.
+Negative targets are drawn from the same batch in training, and from all targets for development and test sets (five per
+true pair, as in the paper); others contain the correct target or are a part of it.  A known translation of a source is
+never one of its negative targets.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from phrasetool.unique_phrases import number_distinct
 
 
 class KnownTranslations:
-    """The distinct pairs of some texts.
+    """Look-up of the distinct pairs of a bitext.
 
     Args:
-        sources, targets: N pairs, in numbers of distinct words.
+        sources, targets: N pairs, in indices of distinct words.
 
     Attributes:
-        source_numbers, target_numbers: which distinct text each is, int64, shape (N,).
+        source_numbers, target_numbers: index of the distinct text of each source and target, int64, shape (N,).
     """
 
     def __init__(self, sources: Phrases, targets: Phrases) -> None:
@@ -40,65 +40,67 @@ class KnownTranslations:
         return np.asarray(sources * self._targets + targets)
 
     def among(self, batch: Int64Array) -> Mask:
-        """Which targets of a batch of pairs are translations of which of its sources; bool, shape (B, B).
+        """Return which targets (columns) of a batch are translations of which sources (rows); bool, shape (B, B).
 
         Args:
-            batch: numbers of pairs, shape (B,).
+            batch: indices of pairs, shape (B,).
         """
         return self.translates(batch[:, None], batch[None])
 
     def translates(self, sources: Int64Array, targets: Int64Array) -> Mask:
-        """Whether targets are translations of sources; bool, of their common shape.
+        """Return whether targets are translations of sources; bool, of the shape to which both broadcast.
 
         Args:
-            sources, targets: numbers of the pairs that they are of.
+            sources, targets: indices of the pairs that they belong to.
         """
         keys = self._key(self.source_numbers[sources], self.target_numbers[targets])
-        places = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)
-        return np.asarray(self._pairs[places] == keys)
+        positions = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)
+        return np.asarray(self._pairs[positions] == keys)
 
     def has(self, pair: int, target: Int32Array) -> bool:
-        """Whether a text is a translation of the source of a pair.
+        """Return whether a text is a translation of the source of a pair.
 
         Args:
-            pair: its number.
+            pair: index of the pair.
             target: words of the text.
         """
         number = self._by_words.get(np.ascontiguousarray(target, np.int32).tobytes())
         if number is None:
             return False
         key = int(self.source_numbers[pair]) * self._targets + number
-        place = int(np.searchsorted(self._pairs, key))
-        return place < len(self._pairs) and int(self._pairs[place]) == key
+        position = int(np.searchsorted(self._pairs, key))
+        return position < len(self._pairs) and int(self._pairs[position]) == key
 
 
-# Share of the words that a cut leaves.
+# Minimum and maximum share of words that a truncated target keeps.
 _LEAST, _MOST = 0.35, 0.65
-# Draws before a pair is given up: of a source with so many translations that chance finds no wrong target.
+# Attempts before a pair is skipped, whose source has so many translations that no negative target is found.
 _TRIES = 20
 
 
 def containment_negatives(
     targets: Phrases, pairs: Int64Array, known: KnownTranslations, rng: np.random.Generator
 ) -> tuple[Phrases, Int64Array]:
-    """For each of some pairs a target that is wrong by containment: cut to 35 to 65 % of its words, or with another
-    target joined to it, before or behind; half of each, as far as targets can be cut.
+    """Return for each of some pairs a target that is wrong by containment.
+
+    The target is cut to 35 to 65 % of its words, or another target is put before or behind it; half of each, as far as
+    targets are long enough to be cut.
 
     Args:
-        targets: of all N pairs.
-        pairs: numbers of B of them.
-        known: translations, none of which is given.
-        rng: draws.
+        targets: targets of all N pairs.
+        pairs: indices of B pairs.
+        known: known translations, which are never returned.
+        rng: random generator.
 
     Returns:
-        The wrong targets, at most B, and the number of the pair of each.
+        The negative targets, at most B, and the index of the pair of each.
     """
     negatives, kept = [], []
     for pair in pairs.tolist():
         for _ in range(_TRIES):
-            made = _drawn(targets, pair, rng)
-            if not known.has(pair, made):
-                negatives.append(made)
+            negative = _drawn(targets, pair, rng)
+            if not known.has(pair, negative):
+                negatives.append(negative)
                 kept.append(pair)
                 break
     offsets = prefix_sums([len(words) for words in negatives])
@@ -107,27 +109,27 @@ def containment_negatives(
 
 
 def _drawn(targets: Phrases, pair: int, rng: np.random.Generator) -> Int32Array:
-    """One that is wrong, or by chance right."""
+    """Return a cut or joined target, which may be a known translation by chance."""
     words = targets[pair]
     least, most = int(np.ceil(_LEAST * len(words))), int(np.floor(_MOST * len(words)))
     if rng.random() < 0.5 and least <= most:
         size = int(rng.integers(least, most + 1))
         first = int(rng.integers(0, len(words) - size + 1))
         return words[first : first + size]
-    other = targets[int(rng.integers(len(targets)))]
-    return np.concatenate([words, other] if rng.random() < 0.5 else [other, words])
+    second = targets[int(rng.integers(len(targets)))]
+    return np.concatenate([words, second] if rng.random() < 0.5 else [second, words])
 
 
 def batch_negatives(wrong: Mask, count: int, rng: np.random.Generator) -> tuple[Int64Array, Int64Array]:
-    """Draw wrong targets for each source, without repetition.
+    """Draw negative targets for each source, without repetition.
 
     Args:
-        wrong: which of T targets are not translations of which of B sources, shape (B, T).
-        count: targets for each source; fewer where there are not so many.
-        rng: draws.
+        wrong: mask of the targets (T columns) that are not translations of the sources (B rows), shape (B, T).
+        count: targets per source; fewer if the source has fewer negatives.
+        rng: random generator.
 
     Returns:
-        Rows of sources and of targets, each of shape (K,), K at most B * count.
+        Indices of sources and of targets, shape (K,) each, K at most B * count.
     """
     drawn = np.where(wrong, rng.random(wrong.shape), 2.0)
     chosen = np.argsort(drawn, axis=1)[:, :count]
@@ -138,11 +140,11 @@ def batch_negatives(wrong: Mask, count: int, rng: np.random.Generator) -> tuple[
 
 
 def epoch_batches(pairs: int, size: int, rng: np.random.Generator) -> list[Int64Array]:
-    """All pairs in random order, in batches of about one size: none is left with a pair or two to tell apart."""
+    """Return all pairs in random order, in batches of nearly equal size, so that the last one is not tiny."""
     return [np.asarray(part) for part in np.array_split(rng.permutation(pairs), -(-pairs // size))]
 
 
-# Makes wrong targets: of all targets, numbers of pairs, what is known, and a generator; see `containment_negatives`.
+# Makes negatives from all targets, indices of pairs, known translations and a generator; see `containment_negatives`.
 WrongTargets = Callable[
     [Phrases, Int64Array, KnownTranslations, np.random.Generator], tuple[Phrases, Int64Array]
 ]  # fmt: skip
@@ -150,13 +152,13 @@ WrongTargets = Callable[
 
 @dataclass(frozen=True)
 class LabelledPairs:
-    """K pairs of N sources and M targets.
+    """K labelled pairs of N sources and M targets.
 
     Attributes:
-        texts: sources and the targets that are their translations.
-        targets: all M targets, in numbers of the same words: those of the texts first.
-        rows, columns: source and target of each pair, int64, shape (K,).
-        parallel: bool, shape (K,).
+        texts: sources and their true targets.
+        targets: all M targets, in indices of the same words; those of `texts` come first.
+        rows, columns: index of the source and of the target of each pair, int64, shape (K,).
+        parallel: label of each pair, bool, shape (K,).
     """
 
     texts: TextPairs
@@ -170,12 +172,12 @@ class LabelledPairs:
 
 
 def random_pairs(texts: TextPairs, negatives: int, seed: int) -> LabelledPairs:
-    """Every pair, and for each source random targets of the others that are not translations of it.
+    """Return all true pairs, and each source with random targets of other pairs that are not translations of it.
 
     Args:
         texts: true pairs.
-        negatives: wrong ones for each; fewer where there are not so many.
-        seed: of what is drawn.
+        negatives: negatives per source; fewer if there are not enough.
+        seed: random seed.
     """
     known = KnownTranslations(texts.sources, texts.targets)
     rng = np.random.default_rng([seed, 3])
@@ -190,20 +192,20 @@ def random_pairs(texts: TextPairs, negatives: int, seed: int) -> LabelledPairs:
 
 
 def contained_pairs(texts: TextPairs, seed: int, wrong: WrongTargets = containment_negatives) -> LabelledPairs:
-    """Every pair, and for each a target that is wrong by containment.
+    """Return all true pairs, and each source with a target that is wrong by containment.
 
     Args:
         texts: true pairs.
-        seed: of what is drawn.
-        wrong: makes the wrong targets.
+        seed: random seed.
+        wrong: makes the negative targets.
     """
     known = KnownTranslations(texts.sources, texts.targets)
     numbers = np.arange(len(texts))
-    made, pairs = wrong(texts.targets, numbers, known, np.random.default_rng([seed, 4]))
-    targets = Phrases.concatenate([texts.targets, made])
+    negatives, pairs = wrong(texts.targets, numbers, known, np.random.default_rng([seed, 4]))
+    targets = Phrases.concatenate([texts.targets, negatives])
     return _labelled(
         texts, targets, np.concatenate([numbers, pairs]),
-        np.concatenate([numbers, len(texts) + np.arange(len(made))]),
+        np.concatenate([numbers, len(texts) + np.arange(len(negatives))]),
     )  # fmt: skip
 
 
@@ -214,12 +216,12 @@ def _labelled(texts: TextPairs, targets: Phrases, rows: Int64Array, columns: Int
 def encoded_logits(
     classifier: PairClassifier, pairs: LabelledPairs, sources: FloatArray | None = None
 ) -> tuple[DoubleArray, FloatArray]:
-    """The logits of labelled pairs, shape (K,), and the vectors of the sources, for pairs of the same sources.
+    """Return the logits of labelled pairs, shape (K,), and the vectors of the sources, for reuse.
 
     Args:
-        classifier: not in training.
+        classifier: classifier in evaluation mode.
         pairs: labelled pairs.
-        sources: vectors of their sources, if they are known already.
+        sources: vectors of the sources, if they have been computed already.
     """
     texts = pairs.texts
     if sources is None:

@@ -1,4 +1,4 @@
-"""A classifier of sentence pairs as a trained, saved, loadable model; `config.json` calls it `parallel`."""
+"""A trained classifier of sentence pairs that can be saved and loaded; its name in `config.json` is `parallel`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.errors import ModelError
-from phrasetool.models.fit import ModelFit, measure_fit
+from phrasetool.models.fit import ModelCompatibility, measure_fit
 from phrasetool.models.saved_model import SavedModel, model_identity
 from phrasetool.pair_classifier.settings import PairClassifierArchitecture
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from phrasetool.pair_classifier.network import PairClassifier, SearchVectors
 
 
-# Of models that read words: what words are known, and what parts of words.
+# Files of models that read words: vocabularies of words and of character n-grams.
 _VOCABULARIES = ("source.vocab", "target.vocab", "source.parts", "target.parts")
-# Of models that read pieces: the encoder, a folder that other programs can read, too.
+# Folder of models that read subword tokens: the encoder, which other programs can read, too.
 ENCODER = "encoder"
-# Of models whose sentences are searched for by vectors of their own: those of the units, by this name.
+# Array of models with separate search vectors: the vectors of the units.
 SEARCH_VECTORS = "search.units"
 
 
@@ -37,17 +37,17 @@ class PairClassifierModel(SavedModel):
     """Vocabularies and arrays of a classifier.
 
     Args:
-        vocabularies: words of source and target, parts of words of source and target; empty with an encoder.
-        architecture: which classifier, and its dimensions.
-        arrays: float32, see `PairClassifier.arrays`; and perhaps `SEARCH_VECTORS`, see `SearchVectors`.
-        temperature: its logits are divided by this to be calibrated.
-        thresholds: probability from which on a pair is called parallel: `half`, and `best` on the development set.
-        training: how it was trained, kept in `config.json`.
-        encoder: that reads pieces; None for a model that reads words.
+        vocabularies: words of source and target, n-grams of source and target; empty with an encoder.
+        architecture: architecture and dimensions of the classifier.
+        arrays: float32, see `PairClassifier.arrays`; and optionally `SEARCH_VECTORS`, see `SearchVectors`.
+        temperature: divisor of the logits that calibrates them.
+        thresholds: lowest probability of a pair called parallel: `half`, and `best` on the development set.
+        training: record of the training, kept in `config.json`.
+        encoder: encoder of subword tokens; None for a model that reads words.
 
     Raises:
         KeyError: an array is missing.
-        ValueError: the parts do not fit together.
+        ValueError: an array or the temperature is invalid, or does not match the rest.
     """
 
     name = "parallel"
@@ -64,13 +64,13 @@ class PairClassifierModel(SavedModel):
     ) -> None:
         self.vocabularies, self.architecture, self.encoder = list(vocabularies), architecture, encoder
         self.arrays = dict(arrays)
-        for (side, what), known in zip(
-            ((side, what) for what in ("words", "parts") for side in SIDES), self.vocabularies, strict=False
+        for (side, kind), vocabulary in zip(
+            ((side, kind) for kind in ("words", "parts") for side in SIDES), self.vocabularies, strict=False
         ):
-            shape = (len(known), architecture.word_units)
-            if arrays[f"inputs.{side}.{what}"].shape != shape:
-                shape_of_array = arrays[f"inputs.{side}.{what}"].shape
-                raise ValueError(f"{what} of the {side} have shape {shape_of_array}, expected {shape}")
+            shape = (len(vocabulary), architecture.word_units)
+            if arrays[f"inputs.{side}.{kind}"].shape != shape:
+                shape_of_array = arrays[f"inputs.{side}.{kind}"].shape
+                raise ValueError(f"{kind} of the {side} have shape {shape_of_array}, expected {shape}")
         if (vectors := self.arrays.get(SEARCH_VECTORS)) is not None and not np.isfinite(vectors).all():
             raise ValueError("the vectors of units are not all finite")
         if not temperature > 0:
@@ -80,10 +80,10 @@ class PairClassifierModel(SavedModel):
 
     @cached_property
     def classifier(self) -> PairClassifier:
-        """The network and what it reads, on the CPU, not in training.
+        """The network and its inputs, on the CPU, in evaluation mode.
 
         Raises:
-            ModelError: the arrays do not fit the architecture.
+            ModelError: the arrays do not match the architecture.
         """
         from phrasetool.pair_classifier.inputs import WordSides
         from phrasetool.pair_classifier.network import PairClassifier, SiameseNetwork, input_arrays, network_arrays
@@ -106,10 +106,10 @@ class PairClassifierModel(SavedModel):
 
     @cached_property
     def search(self) -> SearchVectors | None:
-        """Vectors of sentences that the nearest are searched for by; None: sentence vectors serve.
+        """Search vectors of sentences; None if sentence vectors are used for the search, too.
 
         Raises:
-            ModelError: they have a shape that cannot be.
+            ModelError: their array has an invalid shape.
         """
         if SEARCH_VECTORS not in self.arrays:
             return None
@@ -126,7 +126,7 @@ class PairClassifierModel(SavedModel):
         return self.search.dimension if self.search else self.dimension
 
     def search_vectors(self, sentences: Sequence[str | bytes], side: Side) -> FloatArray:
-        """The vectors of N sentences whose cosines are high where they are translations.
+        """Return vectors of N sentences whose cosines are high for translations.
 
         Args:
             sentences, side: see `encode`.
@@ -137,51 +137,51 @@ class PairClassifierModel(SavedModel):
         return self.search.encode(*read_words(sentences)) if self.search else self.encode(sentences, side)
 
     def encode(self, sentences: Sequence[str | bytes], side: Side) -> FloatArray:
-        """The vectors of N sentences, before their length comes to them.
+        """Return the vectors of N sentences, without their lengths.
 
-        Distinct sentences are read once, in batches that depend on the sentences alone; a sentence's vector owes
-        nothing to the others but its last bits.
+        Distinct sentences are encoded once, in batches that depend on the sentences only; the other sentences affect
+        no more than the last bits of a sentence's vector.
 
         Args:
-            sentences: words between spaces, tokenised as what the model was trained on; Moses' escapes are undone.
-            side: their language.
+            sentences: words between spaces, tokenised like the training data; Moses' escapes are undone.
+            side: side of the sentences.
 
         Returns:
-            float32, shape (N, n); zeros for a sentence without words, or of which nothing is known.
+            float32, shape (N, n); zeros for a sentence without known words.
 
         Raises:
-            UnicodeDecodeError: a sentence is not UTF-8, and the model reads pieces.
+            UnicodeDecodeError: a sentence is not UTF-8, and the model reads subword tokens.
         """
         texts, words = read_words(sentences)
         return self.encode_texts(texts, words, side)
 
     def encode_texts(self, texts: Phrases, words: Sequence[bytes], side: Side) -> FloatArray:
-        """The same of sentences in numbers of their distinct words, unescaped; see `encode`."""
+        """Return the vectors of sentences in indices of their distinct words, without escapes; see `encode`."""
         return self.classifier.sentence_vectors(SIDES.index(side), texts, words)
 
     def classify(
         self, sources: FloatArray, source_lengths: Int64Array, targets: FloatArray, target_lengths: Int64Array
     ) -> DoubleArray:
-        """The probabilities of N pairs of sentences that are encoded already, float64, shape (N,).
+        """Return the probabilities of N encoded pairs of sentences.
 
         Args:
-            sources, targets: of `encode`, shape (N, n).
-            source_lengths, target_lengths: of `sentence_lengths`, shape (N,).
+            sources, targets: results of `encode`, shape (N, n).
+            source_lengths, target_lengths: results of `sentence_lengths`, shape (N,).
 
         Returns:
-            Calibrated on the development set; 0 where nothing is known of a side.
+            float64, shape (N,), calibrated on the development set; 0 where a side has no known words.
         """
         logits = self.classifier.pair_logits(sources, source_lengths, targets, target_lengths)
         return probabilities_of(logits, self.temperature)
 
     def probabilities(self, sources: Sequence[str | bytes], targets: Sequence[str | bytes]) -> DoubleArray:
-        """How probable it is that N pairs of sentences are translations of each other, float64, shape (N,).
+        """Return the probabilities that N pairs of sentences are translations of each other, float64, shape (N,).
 
         Args:
             sources, targets: N sentences each, see `encode`.
 
         Raises:
-            ValueError: not as many sources as targets.
+            ValueError: the numbers of sources and targets differ.
         """
         if len(sources) != len(targets):
             raise ValueError(f"{len(sources)} sources and {len(targets)} targets, expected as many")
@@ -192,7 +192,7 @@ class PairClassifierModel(SavedModel):
         )  # fmt: skip
 
     def over_long(self, sentences: Sequence[str | bytes]) -> int:
-        """How many sentences have more words than are read."""
+        """Return the number of sentences that have more words than are read."""
         return int((sentence_lengths(sentences) > self.architecture.longest).sum())
 
     def description(self) -> dict[str, Any]:
@@ -242,11 +242,11 @@ class PairClassifierModel(SavedModel):
     def from_files(
         cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]
     ) -> PairClassifierModel:
-        """Build from what a folder holds.
+        """Return the model that a folder holds.
 
         Raises:
             ModelError: a vocabulary, the encoder or the architecture cannot be read.
-            KeyError, ValueError: weights are missing, or do not fit.
+            KeyError, ValueError: weights are missing, or do not match the architecture.
         """
         try:
             architecture = PairClassifierArchitecture(**config["architecture"])
@@ -274,16 +274,16 @@ def probabilities_of(logits: DoubleArray, temperature: float = 1.0) -> DoubleArr
 def fit_of_pairs(
     model: PairClassifierModel, sources: Sequence[bytes], targets: Sequence[bytes], swapped: bool = False,
     sentences: bool = True,
-) -> ModelFit:  # fmt: skip
-    """How well a classifier fits pairs, see `measure_fit`.
+) -> ModelCompatibility:  # fmt: skip
+    """Measure how well a classifier fits pairs, see `measure_fit`.
 
-    A model that reads pieces knows every word; then the AUC alone says something.
+    A model that reads subword tokens knows every word; then only the AUC is informative.
 
     Args:
         model: classifier of sentence pairs.
         sources, targets: N sentences or phrases each, words between spaces.
-        swapped: measure how well it would fit if source and target were swapped.
-        sentences: these are sentences, not phrases: a word on both sides does not make them alike.
+        swapped: whether to measure the fit with source and target swapped.
+        sentences: whether these are sentences, not phrases: pairs with a word on both sides are not left out.
     """
     texts = (targets, sources) if swapped else (sources, targets)
     sides, vocabularies = [], []
@@ -313,7 +313,7 @@ def _vocabulary(words: Sequence[bytes]) -> Vocabulary:
 
 
 def _encode(model: PairClassifierModel, phrases: Phrases, vocabulary: Vocabulary, side: Side) -> FloatArray:
-    """The vectors of phrases in ids of a vocabulary; only the words that occur in them are looked up."""
-    used, places = np.unique(phrases.words, return_inverse=True)
+    """Return the vectors of phrases in ids of a vocabulary; only the words that occur in them are looked up."""
+    used, positions = np.unique(phrases.words, return_inverse=True)
     words = [vocabulary.words[number] for number in used.tolist()]
-    return model.encode_texts(Phrases(phrases.offsets, places.astype(np.int32)), words, side)
+    return model.encode_texts(Phrases(phrases.offsets, positions.astype(np.int32)), words, side)

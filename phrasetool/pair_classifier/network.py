@@ -1,16 +1,17 @@
-"""Networks that compare sentences: the siamese classifier, and the sums of vectors that sentences are searched by.
+"""Networks that compare sentences: the siamese classifier, and sums of vectors for the search.
 
 The classifier (Mao et al. 2021, section 2.3): one recurrent layer reads the word vectors of both languages, h = [last
-state forward; last state backward] (1).  With the length, h' (2, 3), the two sides meet in h1 = h'_s * h'_t, element by
-element (4), and h2 = |h'_s - h'_t| (5); h3 = tanh(W1 h1 + W2 h2 + b) (6), and p = sigmoid(W3 h3 + c) (7).  Equation 8
-of the paper, the loss, is misprinted (its first term has no sigmoid, and the sign is wrong); the binary cross-entropy
-must be meant, which is computed from logits.  The sentences of a batch are packed, so no state depends on padding.
+state forward; last state backward] (1).  Joined with their lengths, h' (2, 3), the vectors of both sides are combined
+in h1 = h'_s * h'_t, element by element (4), and h2 = |h'_s - h'_t| (5); h3 = tanh(W1 h1 + W2 h2 + b) (6), and p =
+sigmoid(W3 h3 + c) (7).  Equation 8 of the paper, the loss, is misprinted (its first term has no sigmoid, and the sign
+is wrong); it must mean the binary cross-entropy, which is computed from logits here.  The sentences of a batch are
+packed, so no state depends on padding.
 
 A classifier is not a metric, and the properties of a sentence that it needs (order, length) do not help to find its
 translation among a hundred thousand others.  A sum of vectors of words and character n-grams (`SearchVectors`) does
 that better and in a hundredth of the time.
 
-The last bits of a product of matrices depend on its size, so batches depend on the sentences alone: distinct ones,
+The last bits of a matrix product depend on its size, so batches depend on the sentences only: distinct sentences,
 sorted by length and words.  One thread computes a batch.
 """
 
@@ -36,16 +37,16 @@ from phrasetool.pair_classifier.settings import PairClassifierArchitecture
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases, gathered_runs
 from phrasetool.unique_phrases import distinct_phrases
 
-# Words of a sentence; longer ones have the vector of this length.
+# Greatest length in words that has a vector; longer sentences share this vector.
 LONGEST_LENGTH = 100
 
 
 class LengthEmbedding(nn.Module):
-    """Joins sentence vectors with vectors of their lengths.
+    """Module that joins sentence vectors with vectors of their lengths.
 
     Args:
         architecture: architecture of the classifier.
-        rng: draws the initial vectors.
+        rng: generator of the initial vectors.
     """
 
     def __init__(self, architecture: PairClassifierArchitecture, rng: np.random.Generator) -> None:
@@ -57,7 +58,7 @@ class LengthEmbedding(nn.Module):
         self.tables = nn.Parameter(torch.from_numpy(drawn)) if tables else None
 
     def forward(self, vectors: Tensor, lengths: Tensor, side: int) -> Tensor:
-        """Sentence vectors (N, n) of one side (0 or 1) with their lengths in words, int64, shape (N,)."""
+        """Join sentence vectors (N, n) of one side (0 or 1) with their lengths in words, int64, shape (N,)."""
         if self.tables is None:
             return vectors
         embedded = functional.embedding(lengths.clamp(max=LONGEST_LENGTH), self.tables[min(side, len(self.tables) - 1)])
@@ -65,11 +66,11 @@ class LengthEmbedding(nn.Module):
 
 
 class SiameseNetwork(nn.Module):
-    """From word vectors to sentence vectors, and from two of these to a logit.
+    """Network that computes sentence vectors from word vectors, and a logit from two sentence vectors.
 
     Args:
-        architecture: which, and its dimensions.
-        seed: of the initial values.
+        architecture: architecture and dimensions.
+        seed: seed of the initial values.
         dropout: share of the components of word vectors dropped in training.
         output_dropout: the same of sentence vectors with their lengths, and of the hidden layer.
     """
@@ -95,26 +96,26 @@ class SiameseNetwork(nn.Module):
 
     @classmethod
     def from_arrays(cls, architecture: PairClassifierArchitecture, arrays: Mapping[str, FloatArray]) -> SiameseNetwork:
-        """A trained network, not in training.
+        """Return a trained network in evaluation mode.
 
         Raises:
-            RuntimeError: an array is missing, one too many, or of another shape.
+            RuntimeError: an array is missing, unexpected, or of another shape.
         """
-        made = cls(architecture)
-        made.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
-        return made.eval()
+        network = cls(architecture)
+        network.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
+        return network.eval()
 
     def seed_dropout(self, seed: int) -> None:
-        """Make what dropout draws from here on a matter of this seed alone."""
+        """Make all later draws of dropout depend on this seed only."""
         self.dropout.seed(seed)
         self.output_dropout.seed(seed + 1)
 
     def encode(self, vectors: Tensor, counts: Int64Array) -> Tensor:
-        """Sentence vectors, shape (N, n).
+        """Return sentence vectors, shape (N, n).
 
         Args:
-            vectors: of the words of N sentences, one sentence after another, shape (T, w).
-            counts: words of each sentence, at least 1, shape (N,).
+            vectors: vectors of the words of N sentences, one sentence after another, shape (T, w).
+            counts: number of words of each sentence, at least 1, shape (N,).
         """
         order, sizes, rows = packing(counts)
         device = vectors.device
@@ -123,16 +124,16 @@ class SiameseNetwork(nn.Module):
             states = _last_states(packed_states(self.cells, words, sizes), sizes, counts[order], self.cells.hidden_size)
         else:
             states = torch.cat([*self.cells(PackedSequence(words, torch.from_numpy(sizes)))[1]], 1)
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(len(order))
-        return states.index_select(0, torch.from_numpy(places).to(device))
+        positions = np.empty(len(order), np.int64)
+        positions[order] = np.arange(len(order))
+        return states.index_select(0, torch.from_numpy(positions).to(device))
 
     def logits(self, sources: Tensor, source_lengths: Tensor, targets: Tensor, target_lengths: Tensor) -> Tensor:
-        """The logits of N pairs, shape (N,).
+        """Return the logits of N pairs, shape (N,).
 
         Args:
             sources, targets: sentence vectors, shape (N, n).
-            source_lengths, target_lengths: words, int64, shape (N,).
+            source_lengths, target_lengths: lengths in words, int64, shape (N,).
         """
         first = self.output_dropout(self.length(sources, source_lengths, 0))
         second = self.output_dropout(self.length(targets, target_lengths, 1))
@@ -141,29 +142,32 @@ class SiameseNetwork(nn.Module):
 
 
 def _last_states(states: Tensor, sizes: Int64Array, lengths: Int64Array, units: int) -> Tensor:
-    """The states behind the last word of N sentences, and of the other direction behind the first, shape (N, n).
+    """Return the forward states after the last word of N sentences, and any backward ones after the first word.
 
     Args:
-        states: packed, of one direction or two, shape (T, n).
+        states: packed states of one direction or two, shape (T, n).
         sizes: see `packing`.
-        lengths: words of each sentence, descending, shape (N,).
-        units: of a direction.
+        lengths: number of words of each sentence, descending, shape (N,).
+        units: units per direction.
+
+    Returns:
+        shape (N, n).
     """
     ends = (np.cumsum(sizes) - sizes)[lengths - 1] + np.arange(len(lengths))
     forward = states[:, :units].index_select(0, torch.from_numpy(ends).to(states.device))
     return torch.cat([forward, states[: len(lengths), units:]], 1)
 
 
-# Sentences, and pairs, of a batch.
+# Sentences per batch, and pairs per batch.
 _SENTENCES, _PAIRS = 512, 4096
 
 
 class PairClassifier(nn.Module):
-    """A classifier.
+    """Classifier of sentence pairs: inputs and network.
 
     Args:
-        inputs: reads words or pieces; a module.
-        network: makes sentence vectors and logits.
+        inputs: module that turns words or subword tokens into vectors.
+        network: network that computes sentence vectors and logits.
     """
 
     def __init__(self, inputs: TokenInputs, network: SiameseNetwork) -> None:
@@ -172,25 +176,25 @@ class PairClassifier(nn.Module):
         self.network = network
 
     def encode(self, side: int, texts: Phrases, lexicon: Any) -> Tensor:
-        """The vectors of N sentences as one batch, shape (N, n); see `TokenInputs`."""
+        """Return the vectors of N sentences, computed as one batch, shape (N, n); see `TokenInputs`."""
         return self.network.encode(*self.inputs.vectors(side, self.cut(texts), lexicon))
 
     def cut(self, texts: Phrases) -> Phrases:
-        """The texts without what stands behind their longest part that is read."""
+        """Truncate texts to the maximum number of words of the architecture."""
         longest = self.network.architecture.longest
         if not len(texts) or texts.lengths.max() <= longest:
             return texts
-        offsets, places = gathered_runs(texts.offsets[:-1], np.minimum(texts.lengths, longest))
-        return Phrases(offsets, texts.words[places])
+        offsets, positions = gathered_runs(texts.offsets[:-1], np.minimum(texts.lengths, longest))
+        return Phrases(offsets, texts.words[positions])
 
     @torch.no_grad()
     def sentence_vectors(self, side: int, texts: Phrases, words: Sequence[bytes]) -> FloatArray:
-        """The vectors of N sentences, float32, shape (N, n); zeros where nothing is known.
+        """Return the vectors of N sentences, float32, shape (N, n); zeros for sentences without known words.
 
         Args:
             side: 0 for source, 1 for target.
-            texts: in numbers of the words.
-            words: distinct, unescaped.
+            texts: sentences in indices of `words`.
+            words: distinct words without escapes.
         """
         texts = self.cut(texts)
         lexicon = self.inputs.lexicon(side, words)
@@ -211,11 +215,11 @@ class PairClassifier(nn.Module):
     def pair_logits(
         self, sources: FloatArray, source_lengths: Int64Array, targets: FloatArray, target_lengths: Int64Array
     ) -> DoubleArray:
-        """The logits of N pairs, float64, shape (N,); minus infinity where nothing is known of a side.
+        """Return the logits of N pairs, float64, shape (N,); minus infinity where a side has no known words.
 
         Args:
-            sources, targets: of `sentence_vectors`, float32, shape (N, n).
-            source_lengths, target_lengths: words, int64, shape (N,).
+            sources, targets: results of `sentence_vectors`, float32, shape (N, n).
+            source_lengths, target_lengths: lengths in words, int64, shape (N,).
         """
         logits = np.empty(len(sources))
         device = self.network.output.weight.device
@@ -229,7 +233,7 @@ class PairClassifier(nn.Module):
         return logits
 
     def arrays(self) -> dict[str, FloatArray]:
-        """All parameters by name, but those of an external encoder."""
+        """Return all parameters by name, except those of an external encoder."""
         return {
             name: value.detach().cpu().numpy().copy()
             for name, value in self.state_dict().items()
@@ -238,17 +242,17 @@ class PairClassifier(nn.Module):
 
 
 def network_arrays(arrays: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Those of `PairClassifier.arrays` that are the network's, by its own names."""
+    """Return the arrays of `PairClassifier.arrays` that belong to the network, by their names in it."""
     return {name.removeprefix("network."): array for name, array in arrays.items() if name.startswith("network.")}
 
 
 def input_arrays(arrays: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Those of `PairClassifier.arrays` that are the inputs', by their own names."""
+    """Return the arrays of `PairClassifier.arrays` that belong to the inputs, by their names in them."""
     return {name.removeprefix("inputs."): array for name, array in arrays.items() if name.startswith("inputs.")}
 
 
 def _canonical(texts: Phrases, words: Sequence[bytes]) -> Int64Array:
-    """Where each text stands when they are sorted by length, then by their words as they are written."""
+    """Return the indices that sort texts by length, then by the bytes of their words."""
     used = np.unique(texts.words)
     ranks = np.zeros(len(words), np.int64)
     ranks[sorted(used.tolist(), key=lambda word: words[word])] = np.arange(len(used))
@@ -261,10 +265,10 @@ _UNIT_SIZES = (3, 4)
 
 
 def word_units(word: bytes) -> list[bytes]:
-    """The units of a word, as bytes that differ where units do.
+    """Return the units of a word: the word itself, its wide characters, and its character n-grams, with a tag each.
 
     Args:
-        word: unescaped, in UTF-8; other bytes count as characters.  Upper and lower case are alike.
+        word: UTF-8, without escapes; each invalid byte counts as a character.  Case is ignored.
     """
     plain = word.decode("utf-8", "surrogateescape").lower()
     text = f"{WORD_BEGIN}{plain}{WORD_END}"
@@ -276,33 +280,33 @@ def word_units(word: bytes) -> list[bytes]:
 
 
 def lexicon_units(words: Sequence[bytes], buckets: int) -> Phrases:
-    """The numbers of the units of distinct words, each below `buckets`, a power of two."""
+    """Return the hash values of the units of distinct words, each below `buckets`, a power of two."""
     return Phrases.from_lists([[zlib.crc32(unit) & (buckets - 1) for unit in word_units(word)] for word in words])
 
 
 def sentence_units(texts: Phrases, lexicon: Phrases) -> Phrases:
-    """The units of N sentences, one word's after another's.
+    """Return the units of N sentences, one word after another.
 
     Args:
-        texts: in numbers of the lexicon's words.
-        lexicon: of `lexicon_units`.
+        texts: sentences in indices of the words of the lexicon.
+        lexicon: result of `lexicon_units`.
     """
     by_word = lexicon.select(texts.words)
     return Phrases(by_word.offsets[texts.offsets], by_word.words)
 
 
-# Sentences at a time.
+# Sentences per batch.
 _SUMMED_AT_ONCE = 4096
 
 
 class SearchVectors:
-    """A vector for each unit of both languages.
+    """Sentence vectors for the search: sums of the vectors of units, in one table for both languages.
 
     Args:
         table: float16, shape (B, d), B a power of two.
 
     Raises:
-        ValueError: it has another shape.
+        ValueError: the table has another shape.
     """
 
     def __init__(self, table: npt.NDArray[np.float16]) -> None:
@@ -316,11 +320,11 @@ class SearchVectors:
         return self._table.shape[1]
 
     def encode(self, texts: Phrases, words: Sequence[bytes]) -> FloatArray:
-        """The vectors of N sentences, float32, shape (N, d), of length 1; zeros for a sentence without words.
+        """Return the vectors of N sentences, float32, shape (N, d), of norm 1; zeros for a sentence without words.
 
         Args:
-            texts: in numbers of the words.
-            words: distinct, unescaped.
+            texts: sentences in indices of `words`.
+            words: distinct words without escapes.
         """
         lexicon = lexicon_units(words, len(self._table))
         parts = [np.zeros((0, self.dimension), np.float32)]
@@ -331,12 +335,12 @@ class SearchVectors:
 
 
 def summed(units: Phrases, table: Tensor, sparse: bool = False) -> Tensor:
-    """The sum of the vectors of each sentence's units, divided by its length; float32, shape (N, d).
+    """Return the sum of the vectors of each sentence's units, scaled to norm 1; float32, shape (N, d).
 
     Args:
-        units: of N sentences.
-        table: a vector for each unit, shape (B, d).
-        sparse: its gradient is sparse.
+        units: units of N sentences.
+        table: vectors of the units, shape (B, d).
+        sparse: whether the gradient of the table is sparse.
     """
     numbers = torch.from_numpy(units.words.astype(np.int64)).to(table.device)
     offsets = torch.from_numpy(units.offsets[:-1].copy()).to(table.device)

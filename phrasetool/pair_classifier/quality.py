@@ -1,4 +1,4 @@
-"""Quality of a classifier: precision, recall, F1, best threshold, AUC, calibration, accuracy of the search."""
+"""Evaluation of a classifier: precision, recall, F1, best threshold, AUC, calibration, accuracy of the search."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ _BINS = 15
 
 @dataclass(frozen=True)
 class PairQuality:
-    """Of the decision "parallel" for pairs of a known kind.
+    """Quality of the decision "parallel" for labelled pairs.
 
     Attributes:
-        precision, recall, f1: where a probability of a threshold or more says "parallel"; 0 where it never does.
-        threshold: that one.
+        precision, recall, f1: measures if pairs with at least the threshold's probability are called parallel; 0 if no
+            pair is.
+        threshold: the threshold.
     """
 
     precision: float
@@ -39,12 +40,12 @@ class PairQuality:
 
 
 def quality_at(probabilities: DoubleArray, parallel: Mask, threshold: float) -> PairQuality:
-    """Precision, recall and F1 at a threshold.
+    """Return precision, recall and F1 at a threshold.
 
     Args:
-        probabilities: of N pairs, shape (N,).
-        parallel: which of them are, shape (N,), one at least.
-        threshold: probability from which on a pair is called parallel.
+        probabilities: probabilities of N pairs, shape (N,).
+        parallel: labels, shape (N,), at least one true.
+        threshold: lowest probability of a pair called parallel.
     """
     predicted = probabilities >= threshold
     right = int((predicted & parallel).sum())
@@ -54,27 +55,27 @@ def quality_at(probabilities: DoubleArray, parallel: Mask, threshold: float) -> 
 
 
 def best_quality(probabilities: DoubleArray, parallel: Mask) -> PairQuality:
-    """Precision, recall and F1 at the threshold with the highest F1; of several the highest one.
+    """Return precision, recall and F1 at the threshold with the highest F1; of several such, the highest threshold.
 
     It lies half-way between the last pair that is called parallel and the first one that is not.
     """
     order = np.argsort(-probabilities, kind="stable")
     ranked, right = probabilities[order], np.cumsum(parallel[order])
     f1 = 2 * right / (np.arange(1, len(order) + 1) + int(parallel.sum()))
-    # No threshold separates pairs of one probability.
+    # No threshold separates pairs of equal probability.
     f1[:-1][ranked[:-1] == ranked[1:]] = -1
     last = int(np.argmax(f1))
     threshold = ranked[last] if last + 1 == len(ranked) else (ranked[last] + ranked[last + 1]) / 2
-    # Between two neighbouring numbers there is none.
+    # No number lies between two neighbouring floating-point numbers.
     threshold = ranked[last] if threshold <= ranked[min(last + 1, len(ranked) - 1)] else threshold
     return quality_at(probabilities, parallel, float(threshold))
 
 
 def calibration_error(probabilities: DoubleArray, parallel: Mask) -> float:
-    """Expected calibration error (Naeini et al. 2015): the mean distance between what is said and what is so.
+    """Return the expected calibration error (Naeini et al. 2015).
 
-    Pairs are put in 15 bins of equal width by their probability; of each bin the mean probability is held against the
-    share of parallel pairs, weighted with its size.
+    Pairs are put into 15 bins of equal width by their probability; the error is the mean absolute difference between
+    the mean probability of a bin and its share of parallel pairs, weighted by the size of the bin.
     """
     bins = np.minimum((probabilities * _BINS).astype(np.int64), _BINS - 1)
     predicted = np.bincount(bins, probabilities, _BINS)
@@ -83,13 +84,13 @@ def calibration_error(probabilities: DoubleArray, parallel: Mask) -> float:
 
 
 def calibrated_temperature(logits: DoubleArray, parallel: Mask) -> float:
-    """Return the divisor of logits with the highest likelihood of the labels, from 0.05 to 20.
+    """Return the divisor of logits, from 0.05 to 20, that maximises the likelihood of the labels.
 
     Guo et al. (2017), "On Calibration of Modern Neural Networks".
 
     Args:
-        logits: of N pairs, shape (N,).
-        parallel: which of them are, shape (N,).
+        logits: logits of N pairs, shape (N,).
+        parallel: labels, shape (N,).
     """
     signed = np.where(parallel, -logits, logits)
     candidates = np.exp(np.linspace(np.log(0.05), np.log(20), 61))
@@ -102,7 +103,7 @@ def calibrated_temperature(logits: DoubleArray, parallel: Mask) -> float:
 
 
 _NEGATIVES = 5
-# Rows of a table of cosines at a time.
+# Rows of the cosine matrix per block.
 _ROWS = 512
 
 
@@ -112,13 +113,13 @@ class ClassifierMeasures:
 
     Attributes:
         pairs: N.
-        random_half, random_best: with five random wrong targets a pair, at 0.5 and at the threshold that was best on
+        random_half, random_best: with five random negatives per pair, at 0.5 and at the threshold that was best on
             the development set of training.
-        contained_half, contained_best: with a wrong target by containment a pair, at the same thresholds.
-        auc: of the random pairs, see `area_under_curve`.
-        calibration_error: of the random pairs, see `calibration_error`.
-        accuracy_at_1: share of sources whose nearest target by cosine, of all, is a translation; by the vectors that
-            sentences are searched for by.
+        contained_half, contained_best: with one negative by containment per pair, at the same thresholds.
+        auc: AUC on the random pairs, see `area_under_curve`.
+        calibration_error: error on the random pairs, see `calibration_error`.
+        accuracy_at_1: share of sources whose nearest target, among all, is a translation; by the cosine of search
+            vectors.
     """
 
     pairs: int
@@ -134,20 +135,20 @@ class ClassifierMeasures:
 def measure_pair_classifier(
     model: PairClassifierModel, texts: TextPairs, seed: int, wrong: WrongTargets = containment_negatives
 ) -> ClassifierMeasures:
-    """Measure a classifier.
+    """Measure a classifier on held-out pairs.
 
     Args:
         model: classifier to measure.
-        texts: true pairs, two different ones at least.
-        seed: of the wrong ones.
-        wrong: makes wrong targets by containment.
+        texts: true pairs, at least two different ones.
+        seed: seed of the negative pairs.
+        wrong: makes negative targets by containment.
 
     Raises:
-        ValueError: no pair can be told from another.
+        ValueError: there are no negative pairs.
     """
     random = random_pairs(texts, _NEGATIVES, seed)
     if random.parallel.all():
-        raise ValueError("no target is wrong for any source: there is nothing to tell apart")
+        raise ValueError("no negative pairs: every target is a known translation of every source")
     contained = contained_pairs(texts, seed, wrong)
     logits, sources = encoded_logits(model.classifier, random)
     probabilities = probabilities_of(logits, model.temperature)
@@ -168,7 +169,7 @@ def measure_pair_classifier(
 
 
 def _accuracy(sources: FloatArray, targets: FloatArray, known: KnownTranslations) -> float:
-    """The share of sources whose nearest target is a translation."""
+    """Return the share of sources whose nearest target is a translation."""
     lengths = np.linalg.norm(targets, axis=1, keepdims=True)
     unit = targets / np.where(lengths > 0, lengths, 1)
     nearest = np.concatenate(

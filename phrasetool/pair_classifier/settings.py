@@ -1,8 +1,8 @@
 """Architecture of a classifier of sentence pairs, and hyper-parameters of its training.
 
 The paper (Mao et al. 2021, section 2.3): one recurrent layer of 256 units per direction reads both languages, its last
-states are joined with an embedding of the sentence's length, and a layer of 256 units sees the product and the
-difference of the two sides.
+states are concatenated with an embedding of the sentence length, and the inputs of a dense layer of 256 units are the
+product and the difference of the two sides.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from phrasetool.options import SCHEDULES, DeclaredSettings, option, require, see
 
 CELLS = ("bilstm", "lstm", "gru")
 LENGTHS = ("none", "concat", "add", "shared")
-# Of a folder: the vectors of its pieces as they stand in its table, or in their sentence.
+# Vectors of the tokens of an external encoder: those of its embedding table, or contextual ones.
 LAYERS = ("static", "contextual")
 
 
 @dataclass(frozen=True)
 class PairClassifierArchitecture:
-    """Which classifier, and its dimensions.
+    """Architecture and dimensions of a classifier.
 
     Attributes:
-        inputs: `words` that have vectors of their own, or `folder`, the pieces of an external encoder.
-        layer: one of `LAYERS`; says nothing of words.
-        tuned: the folder's vectors learn, too.
-        characters: words are read by their parts of up to so many characters, too; 0: not.
+        inputs: `words`, with vectors of this model, or `folder`, the subword tokens of an external encoder.
+        layer: one of `LAYERS`; ignored for words.
+        tuned: whether the vectors of the external encoder are trained, too.
+        characters: maximum length of the character n-grams that are added to words; 0 for none.
         cell: `bilstm`, `lstm` (one direction), or `gru` (two directions).
-        word_units: w, size of a word's or a piece's vector.
-        units: of a state, a direction.
+        word_units: w, size of the vector of a word or token.
+        units: units of a state, per direction.
         hidden: units of the fully connected layer.
-        length: how the length is joined with the sentence vector: `none`; `concat`, next to it, from a table a
-            language; `shared`, next to it, from one table; `add`, a vector of its size, from a table a language.
-        length_units: size of a length's vector; of `add` it is that of the sentence vector.
-        longest: words that are read; the rest of a longer sentence is not seen.
+        length: use of the sentence length: `none`; `concat`, concatenated with the sentence vector, one table per
+            language; `shared`, concatenated, one table for both; `add`, added to it, one table per language.
+        length_units: size of the vector of a length; for `add` it is that of the sentence vector instead.
+        longest: maximum number of words that are read; longer sentences are truncated.
 
     Raises:
         ValueError: an unknown name, or a size that is not positive.
@@ -74,11 +74,11 @@ class PairClassifierArchitecture:
 
     @property
     def joined(self) -> int:
-        """Size of a sentence vector with its length."""
+        """Size of a sentence vector joined with its length."""
         return self.dimension + (self.length_units if self.length in ("concat", "shared") else 0)
 
 
-# Name -> sizes.  `paper` has those of the paper; `small` is for a CPU.
+# Name -> sizes.  `paper` has the sizes of the paper; `small` is for CPUs.
 PRESETS: dict[str, dict[str, int]] = {
     "small": {"word_units": 128, "units": 128, "hidden": 128},
     "paper": {"word_units": 512, "units": 256, "hidden": 256},
@@ -86,9 +86,9 @@ PRESETS: dict[str, dict[str, int]] = {
 
 
 WORDS, WORD2VEC, FOLDER = "words", "word2vec", "hf:"
-# Values of the paper's preset that differ: nothing that the paper does not have, the in-batch loss and parts of words
-# among it.
-_PRESET_WISHES: dict[str, dict[str, Any]] = {
+# Values of the preset `paper` that differ from the defaults: it has nothing that the paper lacks, such as the in-batch
+# loss and character n-grams.
+_PRESET_OVERRIDES: dict[str, dict[str, Any]] = {
     "paper": {
         "characters": 0, "contrast": 0.0, "search_units": 0, "hidden_words": 0.0, "learning_rate": 0.0001,
         "schedule": "constant", "epochs": 15, "containment": 0, "dropout": 0.2,
@@ -98,46 +98,47 @@ _PRESET_WISHES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class PairClassifierSettings(DeclaredSettings):
-    """Everything that decides what training does.  Mao et al. (2021) have the values in brackets; the preset `paper`
-    takes them, if nothing else is said.
+    """Settings of training.
+
+    The values of Mao et al. (2021) are in brackets; they are the defaults of the preset `paper` in `from_options`.
 
     Attributes:
-        encoder: what is read: `words`, whose vectors start at random; `word2vec`, whose vectors start from word2vec's;
-            or `hf:FOLDER`, the pieces of a BERT.
-        tuned: the folder's vectors learn.
-        preset: one of `PRESETS`; gives the sizes that are 0 here.
+        encoder: inputs: `words`, with random initial vectors; `word2vec`, words with initial vectors of word2vec; or
+            `hf:FOLDER`, the subword tokens of a BERT.
+        tuned: whether the vectors of the folder are trained.
+        preset: one of `PRESETS`, for the sizes that are 0 here.
         word_units, units, hidden: see `PairClassifierArchitecture` (512, 256, 256).
         cell, layer, length, length_units, characters: see `PairClassifierArchitecture`.
-        parts: parts of words that are kept, the most frequent.
-        hidden_words: share of words that training reads as unknown, by their parts alone.
-        negatives: targets of others in the batch that each source is to be told from (5).
-        containment: more of them: the target cut, or with another joined to it (0).
-        contrast: weight of the in-batch cross-entropy of sentence vectors, which makes a metric of their cosines (0).
-        contrast_temperature: cosines are divided by it there.
-        search_units: size of the vectors that sentences are searched for by (0).
-        search_epochs: passes over the pairs to learn these.
-        dropout: share of components of word vectors dropped in training (.2).
+        parts: maximum number of character n-grams, the most frequent ones.
+        hidden_words: share of words that training reads as unknown, by their n-grams only.
+        negatives: negative targets from the batch, per source (5).
+        containment: additional negatives per source: the target cut, or joined with another one (0).
+        contrast: weight of the in-batch cross-entropy of sentence vectors, which makes their cosines meaningful (0).
+        contrast_temperature: divisor of the cosines in this loss.
+        search_units: size of search vectors; 0 for none (0).
+        search_epochs: passes over the pairs that train search vectors.
+        dropout: share of components of word vectors dropped in training (0.2).
         output_dropout: the same of sentence vectors and of the hidden layer.
         learning_rate: step size of Adam (0.0001).
-        layers_learning_rate: that of the layers of a tuned encoder, which a step as large as the classifier's ruins; a
-            table of pieces that learns alone takes the classifier's.
-        precision: float32, or bfloat16 for the products of the layers of a tuned encoder, most of the work: faster on
-            processors that multiply it.
-        schedule: `constant`, or `linear`: the step size falls to nothing over the epochs.
+        layers_learning_rate: step size of the layers of a tuned encoder, which the step size of the classifier would
+            ruin; an embedding table that is tuned alone uses that of the classifier.
+        precision: float32, or bfloat16 for the products of the layers of a tuned encoder, which are most of the work:
+            faster on processors that support it.
+        schedule: `constant`, or `linear`: the step size falls to 0 over the epochs.
         batch_size: sentence pairs per update (128).
-        epochs: passes over the pairs; the one with the best F1 on the development set is kept (15).
-        clip: the gradient's norm is cut to this (5).
-        min_count: words seen less often are read as unknown.
-        vocabulary_size: number of the most frequent other words that are kept; 0 for all.
-        max_length: pairs with more words on a side are left out; what is longer later is cut.
-        seed: fixes everything.
+        epochs: passes over the pairs; the epoch with the best F1 on the development set is kept (15).
+        clip: maximum norm of the gradient (5).
+        min_count: rarer words are read as unknown.
+        vocabulary_size: maximum number of words, the most frequent ones; 0 for all.
+        max_length: training pairs with more words on a side are left out; later, longer sentences are truncated.
+        seed: random seed.
 
     Raises:
         ValueError: a value is out of range.
     """
 
     kind: ClassVar[str] = "parallel"
-    preset_overrides: ClassVar[Mapping[str, Mapping[str, Any]]] = _PRESET_WISHES
+    preset_overrides: ClassVar[Mapping[str, Mapping[str, Any]]] = _PRESET_OVERRIDES
 
     encoder: str = WORDS
     tuned: bool = False
@@ -181,21 +182,21 @@ class PairClassifierSettings(DeclaredSettings):
 
     @property
     def folder(self) -> str | None:
-        """That of the encoder; None for words."""
+        """Folder of the external encoder; None for words."""
         return self.encoder.removeprefix(FOLDER) if self.encoder.startswith(FOLDER) else None
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """Those of the preset, or what was given instead."""
+        """Sizes of the preset, or the values set instead."""
         return {name: getattr(self, name) or size for name, size in PRESETS[self.preset].items()}
 
     @property
     def passes(self) -> int:
-        """Over the pairs, of the classifier and of the vectors that sentences are searched for by."""
+        """Passes over the pairs, for the classifier and for search vectors."""
         return self.epochs + (self.search_epochs if self.search_units else 0)
 
     def architecture(self, width: int | None = None) -> PairClassifierArchitecture:
-        """The classifier and its dimensions; width is that of a folder's vectors, which replaces w."""
+        """Return the architecture; `width` is the size of the vectors of an external encoder, which replaces w."""
         folder = self.folder is not None
         sizes = {**self.sizes, **({"word_units": width} if folder and width else {})}
         return PairClassifierArchitecture(

@@ -1,9 +1,9 @@
 """Train a classifier of sentence pairs and save it.
 
-`train_pair_classifier` makes a classifier with initial values (`fresh_classifier`), trains it
-(`PairClassifierTrainer`), calibrates it, and trains the vectors that sentences are searched by (`SearchTrainer`).  Each
-sentence of a batch is encoded once; its wrong targets are those of others in the batch, and some that contain the right
-target or are a part of it.  On a CPU a seed fixes the weights for a given number of threads.
+`train_pair_classifier` builds a classifier with initial values (`fresh_classifier`), trains it
+(`PairClassifierTrainer`), calibrates it, and trains search vectors (`SearchTrainer`).  Each sentence of a batch is
+encoded once; its negatives are targets of others in the batch, and some that contain the correct target or are a part
+of it.  On a CPU, training is reproducible for a given seed and number of threads.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick,
 from phrasetool.training.run import CHECKPOINT, DivergedError, StartError, TrainingRun
 from phrasetool.vocabulary import Vocabulary
 
-# Size of the components of word2vec's vectors, as that of random ones.
+# Scale of the components of word2vec's vectors, equal to that of random ones.
 _WORD_VECTOR_SCALE = 0.1
 
 
@@ -58,10 +58,10 @@ class FreshClassifier:
     """Untrained classifier and its vocabularies, from which training starts.
 
     Attributes:
-        vocabularies: words of source and target, parts of words of source and target; none with an encoder.
-        encoder: that reads pieces; None for words.
-        architecture: which classifier.
-        classifier: with initial values.
+        vocabularies: words of source and target, n-grams of source and target; empty with an encoder.
+        encoder: encoder of subword tokens; None for words.
+        architecture: architecture of the classifier.
+        classifier: classifier with initial values.
     """
 
     vocabularies: list[Vocabulary]
@@ -71,11 +71,11 @@ class FreshClassifier:
 
 
 def fresh_classifier(pairs: TextPairs, settings: PairClassifierSettings) -> FreshClassifier:
-    """A classifier for the words, or with the encoder, that the settings name.
+    """Return a new classifier, with the encoder of the settings or with the words of the pairs.
 
     Args:
-        pairs: whose words and parts of words it is to know.
-        settings: how it is trained.
+        pairs: pairs that provide the words and n-grams of the vocabularies.
+        settings: settings of training.
 
     Raises:
         ModelError: the encoder's folder is refused.
@@ -90,8 +90,8 @@ def fresh_classifier(pairs: TextPairs, settings: PairClassifierSettings) -> Fres
         architecture = settings.architecture()
         limits = settings.min_count, settings.vocabulary_size
         words = pairs.source_vocabulary(*limits), pairs.target_vocabulary(*limits)
-        seen = (pairs.sources, pairs.source_words), (pairs.targets, pairs.target_words)
-        parts = [known_parts(_used(*side), settings.characters, settings.parts) for side in seen]
+        sides = (pairs.sources, pairs.source_words), (pairs.targets, pairs.target_words)
+        parts = [known_parts(_used(*side), settings.characters, settings.parts) for side in sides]
         vocabularies = [*words, *parts]
         arrays = _start(pairs, settings, vocabularies)
         inputs = WordSides(words, (parts[0], parts[1]), settings.characters, arrays, settings.hidden_words)
@@ -100,16 +100,16 @@ def fresh_classifier(pairs: TextPairs, settings: PairClassifierSettings) -> Fres
 
 
 def _used(texts: Phrases, words: Any) -> list[bytes]:
-    """The words that occur."""
+    """Return the words that occur."""
     return [words[i] for i in np.unique(texts.words)]
 
 
 def _start(pairs: TextPairs, settings: PairClassifierSettings, vocabularies: list[Vocabulary]) -> dict[str, FloatArray]:
-    """Vectors of words and parts to start from."""
+    """Return the initial vectors of words and n-grams."""
     rng = np.random.default_rng([settings.seed, 5])
     units = settings.sizes["word_units"]
     arrays = {}
-    names = [f"{side}.{what}" for what in ("words", "parts") for side in SIDES]
+    names = [f"{side}.{kind}" for kind in ("words", "parts") for side in SIDES]
     for name, vocabulary in zip(names, vocabularies, strict=True):
         arrays[name] = random_vectors(rng, len(vocabulary), units)
     if settings.encoder == WORD2VEC:
@@ -121,20 +121,20 @@ def _start(pairs: TextPairs, settings: PairClassifierSettings, vocabularies: lis
 
 
 def label_loss(logits: Tensor, parallel: Tensor) -> Tensor:
-    """Binary cross-entropy, the mean over K pairs: -log p of parallel ones, -log(1 - p) of others.
+    """Return the mean binary cross-entropy of K pairs: -log p of parallel ones, -log(1 - p) of others.
 
-    Equation 8 of Mao et al. (2021) is misprinted; this is what it must mean.
+    Equation 8 of Mao et al. (2021) is misprinted; it must mean this loss.
 
     Args:
-        logits: shape (K,).
-        parallel: 1 or 0, shape (K,).
+        logits: logits, shape (K,).
+        parallel: labels, 1 or 0, shape (K,).
     """
     return functional.binary_cross_entropy_with_logits(logits, parallel)
 
 
-# Share of the updates in which the step size rises from nothing.
+# Share of the updates in which the step size rises from nearly 0.
 _WARM = 0.05
-# Random wrong pairs for each true one of the development set, as the paper has.
+# Random negative pairs per true pair of the development set, as in the paper.
 _NEGATIVES = 5
 
 
@@ -143,14 +143,14 @@ class PairClassifierReport:
     """One line of `training.jsonl`.
 
     Attributes:
-        epoch: from 1.
-        loss: mean of an update over the epoch, that of sentence vectors included.
-        development_loss: binary cross-entropy of the development set's pairs, five random wrong ones a true one.
-        precision, recall, f1: of these at 0.5.
-        best_f1, best_threshold: of the threshold with the highest F1.
-        contained_f1: at 0.5, with wrong targets by containment, one a true one.
-        auc: of the random pairs.
-        updates: done so far.
+        epoch: number of the epoch, from 1.
+        loss: mean loss of the updates of the epoch, including the contrastive loss.
+        development_loss: binary cross-entropy on the development set, with five random negatives per true pair.
+        precision, recall, f1: measures of these pairs at 0.5.
+        best_f1, best_threshold: the highest F1 and its threshold.
+        contained_f1: F1 at 0.5 with one negative by containment per true pair.
+        auc: AUC on the random pairs.
+        updates: updates so far.
     """
 
     epoch: int
@@ -167,7 +167,7 @@ class PairClassifierReport:
 
 
 def _parameter_groups(classifier: PairClassifier, settings: PairClassifierSettings) -> list[dict[str, Any]]:
-    """What learns, by its step size."""
+    """Return the trained parameters, grouped by step size."""
     layers = classifier.inputs.layers()
     slow = {id(parameter) for parameter in layers}
     fast = [parameter for parameter in classifier.parameters() if parameter.requires_grad and id(parameter) not in slow]
@@ -176,14 +176,14 @@ def _parameter_groups(classifier: PairClassifier, settings: PairClassifierSettin
 
 
 class PairClassifierTrainer(EpochTrainer[PairClassifierReport]):
-    """Trains a classifier.
+    """Trainer of a classifier.
 
     Args:
-        pairs: what to learn from.
-        development: decides which epoch is kept.
-        classifier: fresh; it is trained.
+        pairs: training pairs.
+        development: development set, which decides the epoch to keep.
+        classifier: new classifier; it is trained in place.
         settings: hyper-parameters of training.
-        device: where; CPU by default.
+        device: device; CPU by default.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class PairClassifierTrainer(EpochTrainer[PairClassifierReport]):
             inputs.keep(side, texts, self._lexicons[side])
 
     def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
-        """An epoch; the mean loss of an update."""
+        """Run one epoch; return the mean loss per update."""
         self.module.train()
         self.module.network.seed_dropout(int(rng.integers(2**62)))
         self.module.inputs.seed(int(rng.integers(2**62)))
@@ -217,13 +217,13 @@ class PairClassifierTrainer(EpochTrainer[PairClassifierReport]):
         return total / len(batches)
 
     def kept(self) -> PairClassifier:
-        """The classifier of the best epoch."""
+        """Return the classifier of the best epoch."""
         self.learnt.take_best()
         self.module.inputs.forget()
         return self.module.eval()
 
     def _update(self, batch: Int64Array, rng: np.random.Generator, number: int) -> float:
-        """One step of Adam; the loss."""
+        """Take one step of Adam; return the loss."""
         if self.settings.schedule == "linear":
             share = self.share(number)
             self.learnt.scale_rates(min(1.0, (share + 1e-3) / _WARM) * (1 - share))
@@ -236,11 +236,11 @@ class PairClassifierTrainer(EpochTrainer[PairClassifierReport]):
         translations = self._known.among(batch)
         rows, columns = batch_negatives(~translations, s.negatives, rng)
         repeated = np.tile(np.arange(len(batch)), s.containment)
-        wrong, of = containment_negatives(pairs.targets, batch[repeated], self._known, rng)
-        place = {pair: row for row, pair in enumerate(batch.tolist())}
+        wrong, wrong_of = containment_negatives(pairs.targets, batch[repeated], self._known, rng)
+        row_of_pair = {pair: row for row, pair in enumerate(batch.tolist())}
         sources, targets = pairs.sources.select(batch), Phrases.concatenate([pairs.targets.select(batch), wrong])
         own = np.arange(len(batch))
-        rows = np.concatenate([own, rows, np.array([place[pair] for pair in of.tolist()], np.int64)])
+        rows = np.concatenate([own, rows, np.array([row_of_pair[pair] for pair in wrong_of.tolist()], np.int64)])
         columns = np.concatenate([own, columns, len(batch) + np.arange(len(wrong))])
         first, second = self._vectors(sources, targets)
         logits = module.network.logits(
@@ -253,7 +253,7 @@ class PairClassifierTrainer(EpochTrainer[PairClassifierReport]):
         return loss
 
     def _vectors(self, sources: Phrases, targets: Phrases) -> tuple[Tensor, Tensor]:
-        """The vectors of both sides, which the network reads as one batch."""
+        """Return the vectors of both sides; the network encodes them as one batch."""
         inputs = self.module.inputs
         first, counts = inputs.vectors(SOURCE, sources, self._lexicons[SOURCE])
         second, more = inputs.vectors(TARGET, targets, self._lexicons[TARGET])
@@ -265,19 +265,19 @@ class PairClassifierTrainer(EpochTrainer[PairClassifierReport]):
         return vectors.index_select(0, torch.from_numpy(rows).to(device)), torch.from_numpy(lengths[rows]).to(device)
 
     def _report(self, loss: float) -> PairClassifierReport:
-        """Return the measures of the classifier after an epoch."""
+        """Measure the classifier on the development set after an epoch."""
         self.module.eval()
         logits, sources = encoded_logits(self.module, self.random)
         logits = _numbers(logits)
         probabilities, parallel = probabilities_of(logits), self.random.parallel
         half, best = quality_at(probabilities, parallel, 0.5), best_quality(probabilities, parallel)
         contained = probabilities_of(_numbers(encoded_logits(self.module, self.contained, sources)[0]))
-        # A pair without known words has probability 0, from which no loss is computed.
+        # Pairs without known words have probability 0 and are left out of the loss.
         finite = np.isfinite(logits)
         losses = np.logaddexp(0, np.where(parallel, -logits, logits)[finite])
-        loss_there = float(losses.sum() / max(len(losses), 1))
+        development_loss = float(losses.sum() / max(len(losses), 1))
         return PairClassifierReport(
-            self.epoch, loss, loss_there, half.precision, half.recall, half.f1, best.f1, best.threshold,
+            self.epoch, loss, development_loss, half.precision, half.recall, half.f1, best.f1, best.threshold,
             quality_at(contained, self.contained.parallel, 0.5).f1,
             area_under_curve(probabilities[parallel], probabilities[~parallel]), self.updates_done,
         )  # fmt: skip
@@ -286,20 +286,20 @@ class PairClassifierTrainer(EpochTrainer[PairClassifierReport]):
         return float(report["best_f1"])
 
     def start_errors(self) -> dict[str, StartError]:
-        """The loss of guessing before the first update."""
+        """Return the loss of guessing, as before the first update."""
         s = self.settings
         others = np.log(min(s.batch_size, len(self.pairs)))
         return {"train": StartError.of(float(np.log(2) + s.contrast * others))}
 
 
 def _numbers(logits: DoubleArray) -> DoubleArray:
-    """Logits without NaN, which a training gives that has diverged, as its loss says."""
+    """Replace NaN in logits by 0; a diverged training, which is recognised by its loss, has such logits."""
     return np.nan_to_num(logits, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
-# Few units share a number by chance, compared with them.
+# Number of hash values; large enough that few units collide.
 BUCKETS = 1 << 17
-# Pairs of a batch: the more others there are, the more there is to tell apart.
+# Pairs per batch; a larger batch has more negatives.
 _SEARCH_BATCH = 1024
 _SEARCH_TEMPERATURE = 0.1
 _UNIT_VECTOR_SCALE, _TABLE_RATE, _MAP_RATE = 0.01, 2e-3, 1e-3
@@ -311,8 +311,8 @@ class SearchReport:
     """One line of the log.
 
     Attributes:
-        epoch: from 1.
-        loss: mean of an update over the epoch.
+        epoch: number of the epoch, from 1.
+        loss: mean loss of the updates of the epoch.
     """
 
     epoch: int
@@ -320,11 +320,11 @@ class SearchReport:
 
 
 class SearchTrainer(EpochTrainer[SearchReport]):
-    """Trains vectors of units.
+    """Trainer of search vectors: of the vectors of units.
 
     Args:
-        pairs: what to learn from, two different ones at least.
-        settings: their size, epochs and seed.
+        pairs: training pairs, at least two different ones.
+        settings: size of the vectors, epochs and seed.
     """
 
     def __init__(self, pairs: TextPairs, settings: PairClassifierSettings) -> None:
@@ -336,7 +336,7 @@ class SearchTrainer(EpochTrainer[SearchReport]):
         size = settings.search_units
         drawn = rng.standard_normal((BUCKETS, size), np.float32) * np.float32(_UNIT_VECTOR_SCALE)
         self._table = nn.Parameter(torch.from_numpy(drawn))
-        # Turns all vectors at once, those that no pair has, too.
+        # Transforms all vectors at once, including those of units that occur in no pair.
         self._map = nn.Parameter(torch.eye(size))
         optimizers = {
             _TABLE: torch.optim.SparseAdam([self._table], lr=_TABLE_RATE),
@@ -346,7 +346,7 @@ class SearchTrainer(EpochTrainer[SearchReport]):
         super().__init__(learnt, (settings.seed, 8), settings.search_epochs, -(-len(pairs) // _SEARCH_BATCH))
 
     def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
-        """An epoch; the mean loss of an update."""
+        """Run one epoch; return the mean loss per update."""
         batches = epoch_batches(self._pairs, _SEARCH_BATCH, rng)
         total = 0.0
         for batch in batches:
@@ -358,12 +358,12 @@ class SearchTrainer(EpochTrainer[SearchReport]):
         return SearchReport(self.epoch, loss)
 
     def vectors(self) -> npt.NDArray[np.float16]:
-        """What `SearchVectors` takes."""
+        """Return the table for `SearchVectors`."""
         with torch.no_grad():
             return (self._table @ self._map).numpy().astype(np.float16)
 
     def _update(self, batch: Int64Array) -> float:
-        """One step of Adam; the loss."""
+        """Take one step of Adam; return the loss."""
         sources, targets = (
             summed(sentence_units(texts.select(batch), lexicon), self._table, sparse=True) @ self._map
             for texts, lexicon in self._sides
@@ -373,11 +373,11 @@ class SearchTrainer(EpochTrainer[SearchReport]):
         return float(loss.detach())
 
     def start_errors(self) -> dict[str, StartError]:
-        """The loss of guessing before the first update."""
+        """Return the loss of guessing, as before the first update."""
         return {"train": StartError.of(float(np.log(min(_SEARCH_BATCH, self._pairs))))}
 
 
-# Within the model folder: the checkpoint of what is trained after the classifier, until the model is saved.
+# Subfolder of the model folder for the checkpoint of search vectors, until the model is saved.
 _SEARCH = "search"
 
 
@@ -390,26 +390,27 @@ def train_pair_classifier(
     """Train a classifier of sentence pairs and save it.
 
     Args:
-        pairs: what to learn from; two different ones at least.
-        development: decides which epoch is kept, the temperature and the threshold; two different pairs at least.
+        pairs: training pairs, at least two different ones.
+        development: development set, which decides the epoch to keep, the temperature and the threshold; at least two
+            different pairs.
         settings: hyper-parameters of training.
-        run: where and how; examples are pairs, `PairClassifierSettings.passes` times all of them.
+        run: folder, device and progress; its examples are pairs, `PairClassifierSettings.passes` times all of them.
 
     Raises:
-        ModelError: there is a finished model or an unfinished training; the checkpoint is missing, damaged, or of
-            other texts or settings; or the encoder's folder is refused.
-        DivergedError: the learning rate is too large, and the last good checkpoint stays; or the classifier is no
-            better than guessing, and its checkpoint stays.
-        PhraseToolError: the folder cannot be written, or has too little room.
-        ValueError: there are fewer than two pairs to tell apart.
+        ModelError: the folder has a finished model or an unfinished training; the checkpoint is missing, damaged, or
+            of other texts or settings; or the encoder's folder is refused.
+        DivergedError: the learning rate is too large, and the last good checkpoint is kept; or the classifier is no
+            better than guessing, and its checkpoint is kept.
+        PhraseToolError: the folder cannot be written, or the disk has too little space.
+        ValueError: there are fewer than two different targets.
     """
     for name, texts in (("to learn from", pairs), ("in the development set", development)):
         if (count := distinct_targets(texts)) < 2:
-            raise ValueError(f"{count} distinct pair {name}, expected two at least, to tell one from the other")
+            raise ValueError(f"{count} distinct pair {name}, expected at least two")
     run.check()
     fresh = fresh_classifier(pairs, settings)
     learnt = sum(value.numel() for value in fresh.classifier.parameters() if value.requires_grad)
-    # A checkpoint with two moments of Adam and the best so far, and the one that takes its place; then the other one.
+    # The old and the new checkpoint, float32: parameters, two moments of Adam, and (of the classifier) the best epoch.
     run.check_space(2 * 4 * (4 * learnt + 3 * BUCKETS * settings.search_units))
     identity = {
         "texts": [pairs.fingerprint, development.fingerprint],
@@ -444,7 +445,7 @@ def _learn_to_search(
     identity: dict[str, Any],
     run: TrainingRun,
 ) -> None:
-    """Give a model vectors of units; see `train_pair_classifier`."""
+    """Train search vectors and add them to a model; see `train_pair_classifier`."""
     folder = run.folder / _SEARCH
     within = replace(run, folder=folder, resume=run.resume and (folder / CHECKPOINT).is_file())
     trainer = train_epochs(within, identity, lambda: SearchTrainer(pairs, settings))
@@ -452,26 +453,26 @@ def _learn_to_search(
 
 
 def distinct_targets(texts: TextPairs) -> int:
-    """How many targets can be told from each other."""
+    """Return the number of different targets."""
     return len({target.tobytes() for target in texts.targets})
 
 
 def _finished(trainer: PairClassifierTrainer, fresh: FreshClassifier, training: dict[str, Any]) -> PairClassifierModel:
-    """The best epoch's classifier with its temperature and its thresholds."""
+    """Return the classifier of the best epoch with its temperature and thresholds."""
     classifier = trainer.kept().to(torch.device("cpu"))
     logits, _ = encoded_logits(classifier, trainer.random)
     parallel = trainer.random.parallel
     finite = np.isfinite(logits)
     temperature = calibrated_temperature(logits[finite], parallel[finite])
-    raw, found = probabilities_of(logits), probabilities_of(logits, temperature)
-    best = best_quality(found, parallel)
+    raw, calibrated = probabilities_of(logits), probabilities_of(logits, temperature)
+    best = best_quality(calibrated, parallel)
     training |= {
         "epochs_done": trainer.epoch,
         "best_epoch": trainer.best["epoch"] if trainer.best else 0,
         "development": {
-            "f1": quality_at(found, parallel, 0.5).f1, "best_f1": best.f1,
+            "f1": quality_at(calibrated, parallel, 0.5).f1, "best_f1": best.f1,
             "calibration_error_before": calibration_error(raw, parallel),
-            "calibration_error": calibration_error(found, parallel),
+            "calibration_error": calibration_error(calibrated, parallel),
         },
     }  # fmt: skip
     thresholds = {"half": 0.5, "best": best.threshold}
@@ -481,7 +482,7 @@ def _finished(trainer: PairClassifierTrainer, fresh: FreshClassifier, training: 
 
 
 def _encoder_identity(fresh: FreshClassifier) -> str:
-    """That of the encoder before it is tuned; empty for words."""
+    """Return the fingerprint of the encoder before it is tuned; empty for words."""
     if fresh.encoder is None:
         return ""
     weights = sorted(fresh.encoder.state_dict().items())

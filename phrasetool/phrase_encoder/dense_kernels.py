@@ -1,7 +1,6 @@
-"""Kernels that encoders share: affine maps of eight vectors at a time, tanh, sums, scaling to length one, what
-is made of them.
+"""Kernels shared by encoders: affine maps of eight vectors at a time, tanh, exp, sums and normalisation.
 
-Sums are always taken in the same order, so what becomes of a vector depends on nothing but that vector.
+Sums are always computed in the same order, so the result for a vector depends only on that vector.
 """
 
 from __future__ import annotations
@@ -45,19 +44,19 @@ _MANTISSA_BITS = 23
 
 # Rows of the packed matrices are padded to this many floats, so that vector loops have no scalar remainder.
 PAD = LANES
-# Vectors that go through a matrix product together; they share the loads of the matrix.
+# Number of vectors per matrix product; they share the loads of the matrix.
 GROUP = ROWS
-# Rows of a matrix that are read together: all of one that stays in the cache, of others few enough that the
-# processor fetches all of them ahead.
+# Number of values up to which a matrix stays in the cache, so that all its rows are read together; and the number of
+# rows of larger matrices that are read together, few enough for the processor to prefetch all of them.
 _CACHED, _DEPTH = 1 << 17, 8
 _LINE_BYTES = 64
 
 
 def pack(matrix: FloatArray) -> FloatArray:
-    """(outputs, inputs) -> (inputs, outputs padded), as `affine` wants it."""
+    """Pack a matrix for `affine`: (outputs, inputs) -> (inputs, padded outputs)."""
     outputs, inputs = matrix.shape
     columns = -(-outputs // PAD) * PAD
-    # No register's load crosses a line of memory.
+    # Aligned, so that no load of a register crosses a cache line.
     room = np.zeros(inputs * columns * 4 + _LINE_BYTES, np.uint8)
     start = -room.ctypes.data % _LINE_BYTES
     packed = room[start : start + inputs * columns * 4].view(np.float32).reshape(inputs, columns)
@@ -66,13 +65,13 @@ def pack(matrix: FloatArray) -> FloatArray:
 
 
 def pack_bias(bias: FloatArray) -> FloatArray:
-    """(outputs,) -> (outputs padded,), as `affine` wants it."""
+    """Pack a bias for `affine`: (outputs,) -> (padded outputs,)."""
     return pack(bias[:, None])[0]
 
 
 @kernel
 def tanh(x: float) -> float:
-    """Of a float32; see the top of the file."""
+    """Return tanh of a float32; see the top of the file."""
     x = _LIMIT if x > _LIMIT else x
     x = -_LIMIT if x < -_LIMIT else x
     u = x * x
@@ -83,7 +82,7 @@ def tanh(x: float) -> float:
 
 @borrowing_float_kernel
 def affine(weights: FloatArray, bias: FloatArray, x: FloatArray, y: FloatArray) -> None:
-    """y[g] = bias + weights^T x[g] for g in 0..7; weights (inputs, padded outputs), x (8, inputs)."""
+    """Compute y[g] = bias + weights^T x[g] for g in 0..7; weights (inputs, padded outputs), x (8, inputs)."""
     inputs, outputs = weights.shape
     depth = inputs if inputs * outputs <= _CACHED else _DEPTH
     for k in range(0, inputs, depth):
@@ -92,7 +91,7 @@ def affine(weights: FloatArray, bias: FloatArray, x: FloatArray, y: FloatArray) 
 
 @borrowing_float_kernel
 def tanh_all(x: FloatArray) -> None:
-    """In place, on a matrix."""
+    """Apply tanh to a matrix, in place."""
     for g in range(x.shape[0]):
         for i in range(x.shape[1]):
             x[g, i] = tanh(x[g, i])
@@ -100,12 +99,12 @@ def tanh_all(x: FloatArray) -> None:
 
 @borrowing_float_kernel
 def exp_all(x: FloatArray, powers: FloatArray, bits: npt.NDArray[np.int32]) -> None:
-    """In place, of values not above 0; below -87 it is exp(-87), which is 2e-38.
+    """Apply exp to values not above 0, in place; below -87, the result is exp(-87), which is 2e-38.
 
     Args:
         x: any number of values.
-        powers: room for as many.
-        bits: the same memory as integers.
+        powers: buffer of the same size.
+        bits: the memory of `powers`, as integers.
     """
     for i in range(len(x)):
         value = max(x[i], _LOWEST)
@@ -120,7 +119,7 @@ def exp_all(x: FloatArray, powers: FloatArray, bits: npt.NDArray[np.int32]) -> N
 
 @borrowing_float_kernel
 def total(rows: FloatArray, row: int) -> float:
-    """The sum of a row of `sum_buffer`, by halves; destroys a long one."""
+    """Return the sum of a row of `sum_buffer`, by halves; overwrites long rows."""
     length = rows.shape[1]
     whole = SHORTEST_SUM
     while whole < length:
@@ -135,7 +134,7 @@ def total(rows: FloatArray, row: int) -> float:
 
 @kernel
 def sum_buffer(rows: int, size: int) -> FloatArray:
-    """Rows for `total` with room for `size` values each, all zero; those beyond the size stay so."""
+    """Return zeroed rows for `total` with room for `size` values each; values beyond the size must remain zero."""
     return np.zeros((rows, -(-size // SHORTEST_SUM) * SHORTEST_SUM), np.float32)
 
 
@@ -144,7 +143,7 @@ def normalise(rows: FloatArray, first: int, last: int, buffer: FloatArray) -> No
     """Scale the rows first..last-1 to length one; a zero vector stays zero, so that its cosine is 0.
 
     Args:
-        buffer: of `sum_buffer`, of so many rows.
+        buffer: result of `sum_buffer` with as many rows.
     """
     n = rows.shape[1]
     for row in range(first, last):
@@ -166,7 +165,7 @@ def project(
     products: FloatArray,
     rows: npt.NDArray[np.integer],
 ) -> None:
-    """products[rows[i]] = weights^T v for the vector v at numbers[i]; weights packed as for `affine`."""
+    """Compute products[rows[i]] = weights^T vectors[numbers[i]], with weights packed for `affine`."""
     zero = np.zeros(weights.shape[1], np.float32)
     x = np.zeros((GROUP, vectors.shape[1]), np.float32)
     y = np.zeros((GROUP, weights.shape[1]), np.float32)
@@ -192,23 +191,23 @@ def transform(
     encoded: FloatArray,
     transformed: FloatArray,
 ) -> None:
-    """The phrase vectors in the other language's space, tanh(W z + b); zero for a phrase without words.
+    """Compute phrase vectors in the other language's space, tanh(W z + b); zero for a phrase without words.
 
     Args:
-        offsets: of the phrases, as in `Phrases`.
+        offsets: offsets of the phrases, as in `Phrases`.
         weights, bias: W and b, packed.
         unit: scale both vectors of a phrase to length one.
         encoded: the phrase vectors z, shape (B, n).
         transformed: filled, shape (B, n).
     """
     n = encoded.shape[1]
-    # Rows a power of two apart would fall on the same places of the cache.
+    # Rows a power of two apart would map to the same cache sets.
     x = np.zeros((GROUP, n + PAD), np.float32)
     y = np.zeros((GROUP, weights.shape[1]), np.float32)
     buffer = sum_buffer(GROUP, n)
     for first in range(0, len(encoded), GROUP):
         used = min(GROUP, len(encoded) - first)
-        # As loops: slices of arrays have their references counted, which would take half the time.
+        # Loops instead of slices, whose reference counting would take half of the time.
         for g in range(used):
             for i in range(n):
                 x[g, i] = encoded[first + g, i]

@@ -26,59 +26,59 @@ class EncoderParameters(Protocol):
 
     @property
     def dimension(self) -> int:
-        """n."""
+        """n, the dimension of a phrase vector."""
 
     def arrays(self) -> dict[str, FloatArray]:
-        """Name -> array, in the order of the definition."""
+        """Return the arrays by name, in the order of the definition."""
 
 
 class EncoderModule(Protocol):
     """An `nn.Module` that encodes one language and can be trained."""
 
     def __call__(self, phrases: Phrases) -> tuple[Tensor, Tensor]:
-        """Phrase vectors, shape (B, n), and reconstruction errors, shape (B,) (zeros if it reconstructs nothing)."""
+        """Return phrase vectors, shape (B, n), and reconstruction errors, shape (B,) (zeros if it has none)."""
 
     def transformed(self, vectors: Tensor) -> Tensor:
-        """The vectors in the other language's space, shape (B, n)."""
+        """Return the vectors in the other language's space, shape (B, n)."""
 
     def groups(self) -> dict[str, list[nn.Parameter]]:
-        """Every parameter that is trained, once, as `words`, `rec` (the encoder) or `sem` (the transformation).
+        """Return every trained parameter once, as `words`, `rec` (the encoder) or `sem` (the transformation).
 
-        The first of `words`, if there is one, is the table of word vectors, with one row per word.
+        The first of `words`, if any, is the table of word vectors, with one row per word.
         """
 
     def numpy(self) -> EncoderParameters:
-        """The current values."""
+        """Return the current values."""
 
     def seed_dropout(self, seed: int) -> None:
-        """Let what is dropped from now on depend on the seed alone, not on what other modules draw meanwhile.
+        """Set the seed of the following dropout masks, which then do not depend on the draws of other modules.
 
         Args:
             seed: 0 or more, below 2**63.
         """
 
-    # What `nn.Module` gives.
+    # Members of `nn.Module`.
 
     @property
     def to(self) -> Callable[..., Any]:
-        """Moves it to a device."""
+        """Method that moves the module to a device."""
 
     @property
     def named_parameters(self) -> Callable[..., Any]:
-        """Names and parameters."""
+        """Method that returns names and parameters."""
 
     @property
     def train(self) -> Callable[..., Any]:
-        """Turns dropout on or off."""
+        """Method that turns dropout on or off."""
 
 
 class PhraseEncoder(Protocol):
-    """Encodes phrases with kernels; used by one thread."""
+    """Encoder of phrases, used by one thread."""
 
     def encode(self, phrases: Phrases, unit: bool = True) -> tuple[FloatArray, FloatArray]:
-        """Phrase vectors and their transformations, both float32 (N, n), of length one (or zero) if `unit`.
+        """Return phrase vectors and their transformations, both float32 (N, n), of length one (or zero) if `unit`.
 
-        The vector of a phrase depends on nothing but the phrase: neither on others in the call nor on calls before.
+        The vector of a phrase depends only on the phrase, not on other phrases of the call or on earlier calls.
 
         Raises:
             ValueError: a word id is outside the vocabulary.
@@ -87,19 +87,19 @@ class PhraseEncoder(Protocol):
 
 
 class PackedEncoder(Protocol):
-    """Parameters laid out for the kernels; read-only, so threads share it.
+    """Parameters laid out for encoding; read-only, so threads share them.
 
     Attributes:
-        dimension: n, of the vectors that it makes.
+        dimension: n, the dimension of the phrase vectors.
     """
 
     dimension: int
 
     def encoder(self, node_capacity: int) -> PhraseEncoder:
-        """An encoder for one thread.
+        """Return an encoder for one thread.
 
         Args:
-            node_capacity: how many intermediate vectors it may keep at a time.
+            node_capacity: maximum number of intermediate vectors to keep at a time.
         """
 
 
@@ -114,7 +114,7 @@ class EncoderKind(Options, ABC):
         summary: description of some ten words, for `--help`.
         reconstructs: whether its module has reconstruction errors, so that it can be pre-trained alone.
         fixed_words: whether word vectors are not trained; then a word without a given vector is unknown.
-        defaults: settings of training that differ from the objective's when this encoder is trained.
+        defaults: training settings of this encoder that override those of the objective.
     """
 
     name: ClassVar[str]
@@ -130,7 +130,7 @@ class EncoderKind(Options, ABC):
 
     @abstractmethod
     def word_dimension(self, dimension: int) -> int:
-        """Size of a word vector for phrase vectors of size `dimension`.
+        """Return the size of a word vector for phrase vectors of size `dimension`.
 
         Raises:
             ValueError: the encoder cannot make vectors of this size.
@@ -140,22 +140,22 @@ class EncoderKind(Options, ABC):
     def initial(
         self, word_vectors: FloatArray, dimension: int, start: str, rng: np.random.Generator
     ) -> EncoderParameters:
-        """Parameters to start from.
+        """Return initial parameters.
 
         Args:
-            word_vectors: shape (V, word_dimension(dimension)), used as they are.
+            word_vectors: shape (V, word_dimension(dimension)), used unchanged.
             dimension: n.
-            start: one of `phrasetool.phrase_encoder.settings.STARTS`; an encoder may have one start only.
+            start: one of `phrasetool.phrase_encoder.settings.STARTS`; an encoder may have only one start.
             rng: source of randomness.
         """
 
     @abstractmethod
     def parameters(self, arrays: Mapping[str, FloatArray]) -> EncoderParameters:
-        """Parameters from what `EncoderParameters.arrays` gave; other names are ignored.
+        """Return parameters from the result of `EncoderParameters.arrays`; other names are ignored.
 
         Raises:
             KeyError: an array is missing.
-            ValueError: arrays do not fit together or with the options.
+            ValueError: the arrays do not agree with each other or with the options.
         """
 
     @abstractmethod
@@ -163,23 +163,23 @@ class EncoderKind(Options, ABC):
         """Return a module to train.
 
         Args:
-            parameters: initial values, as this encoder makes them.
+            parameters: initial values, of the type that `initial` returns.
         """
 
     @abstractmethod
     def pack(self, parameters: Any) -> PackedEncoder:
-        """Return parameters, as this encoder makes them, laid out for scoring."""
+        """Return parameters, of the type that `initial` returns, laid out for scoring."""
 
 
 class BatchedEncoder(ABC):
-    """Cuts phrases into batches, so that memory does not grow with their number.
+    """Base class of encoders that split phrases into batches, so that memory does not grow with their number.
 
     Args:
         vocabulary_size: word ids are below it.
         dimension: n.
     """
 
-    # Positions of a batch at most, if it has more than one phrase; and those of a phrase in addition to its words.
+    # Maximum positions of a batch of more than one phrase; and positions of a phrase in addition to its words.
     batch_positions: int
     more_positions: ClassVar[int] = 0
 
@@ -227,17 +227,17 @@ class BatchedEncoder(ABC):
         """Fill `encoded` and `transformed`, each of shape (B, n), for B phrases."""
 
 
-# Phrases that are encoded together: enough for a GPU, few enough for its memory.
+# Number of phrases that are encoded together: enough for a GPU, few enough for its memory.
 _BATCH = 1 << 14
 
 
 class PackedOnDevice:
-    """The parameters of one language on a device; what `EncoderKind.pack` gives for a CPU.
+    """Parameters of one language on a device; the counterpart of the result of `EncoderKind.pack` on a CPU.
 
     Args:
-        kind: of the encoder.
-        parameters: of the language.
-        device: as torch calls it.
+        kind: kind of the encoder.
+        parameters: parameters of the language.
+        device: name of a torch device.
     """
 
     def __init__(self, kind: EncoderKind, parameters: EncoderParameters, device: str) -> None:
@@ -247,11 +247,11 @@ class PackedOnDevice:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # In another process the parameters go to its own device.
+        # Another process moves the parameters to the device itself.
         return PackedOnDevice, self._of
 
     def encoder(self, node_capacity: int) -> DeviceEncoder:
-        """An encoder; all threads share the module, one at a time."""
+        """Return an encoder; all threads share the module, one at a time."""
         kind, parameters, device = self._of
         with self._lock:
             if self._module is None:
@@ -261,23 +261,23 @@ class PackedOnDevice:
 
 
 class DeviceEncoder:
-    """Encodes with a module, as `PhraseEncoder`.
+    """A `PhraseEncoder` that uses a torch module.
 
-    Vectors differ from those of the kernels by rounding: by 1e-6 or so, and more where a tree of a recursive
-    auto-encoder could as well be another.
+    Vectors differ from those of the kernels by rounding: by about 1e-6, and by more where rounding changes the tree of
+    a recursive auto-encoder.
 
     Args:
-        module: of one language.
+        module: module of one language.
         vocabulary_size: word ids are below it.
         dimension: n.
-        lock: held while the module works.
+        lock: held while the module runs.
     """
 
     def __init__(self, module: EncoderModule, vocabulary_size: int, dimension: int, lock: threading.Lock) -> None:
         self._module, self._vocabulary_size, self._dimension, self._lock = module, vocabulary_size, dimension, lock
 
     def encode(self, phrases: Phrases, unit: bool = True) -> tuple[FloatArray, FloatArray]:
-        """Phrase vectors and their transformations, see `PhraseEncoder`.
+        """Return phrase vectors and their transformations, see `PhraseEncoder`.
 
         Raises:
             ValueError: a word id is outside the vocabulary.
@@ -287,7 +287,7 @@ class DeviceEncoder:
         if len(words) and not 0 <= int(words.min()) <= int(words.max()) < self._vocabulary_size:
             raise ValueError("a word id is outside the vocabulary")
         vectors = np.zeros((2, len(phrases), self._dimension), np.float32)
-        # Phrases of one length together, so that none waits for longer ones; those without words say nothing.
+        # Phrases of one length together, so that none waits for longer ones; vectors of phrases without words are zero.
         order = np.argsort(phrases.lengths, kind="stable")
         order = order[phrases.lengths[order] > 0]
         for first in range(0, len(order), _BATCH):
@@ -301,7 +301,7 @@ class DeviceEncoder:
         with self._lock, torch.no_grad():
             vectors, _ = self._module(phrases)
             transformed = self._module.transformed(vectors)
-            # Nor do words without a vector, and what a transformation adds to nothing.
+            # So are those of words without a vector, and the transformations of zero vectors.
             both = torch.stack([vectors, transformed.where((vectors != 0).any(1, keepdim=True), 0)])
             if unit:
                 norms = both.norm(dim=2, keepdim=True)
@@ -319,11 +319,11 @@ ENCODERS = {
 
 
 def encoder_kind(name: str, options: Mapping[str, Any] | None = None) -> EncoderKind:
-    """A registered encoder.
+    """Return a registered encoder.
 
     Args:
         name: one of `ENCODERS`.
-        options: some of its options.
+        options: values of some of its options.
 
     Raises:
         ValueError: an unknown name or option, or a value out of range.

@@ -1,4 +1,4 @@
-"""The encoders of phrases: recursive auto-encoder, gated mean-max attention, and the mean of fixed word vectors."""
+"""Phrase encoders: recursive auto-encoder, gated mean-max attention, and the mean of fixed word vectors."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Rae(EncoderKind):
     defaults: ClassVar[Mapping[str, Any]] = {}
 
     def word_dimension(self, dimension: int) -> int:
-        """n: a word is a phrase."""
+        """Return n, because the vector of a word is that of a phrase."""
         return dimension
 
     def initial(self, word_vectors: FloatArray, dimension: int, start: str, rng: np.random.Generator) -> RaeParameters:
-        """Parameters to start from.
+        """Return initial parameters.
 
         Args:
-            word_vectors: shape (V, n), used as they are.
+            word_vectors: shape (V, n), used unchanged.
             dimension: n.
             start: `averaging` (a parent is about the mean of its children) or `normal` (the paper's).
             rng: source of randomness.
@@ -43,29 +43,29 @@ class Rae(EncoderKind):
         return make(word_vectors, rng)
 
     def parameters(self, arrays: Mapping[str, FloatArray]) -> RaeParameters:
-        """Parameters from named arrays.
+        """Return parameters from arrays by name.
 
         Raises:
             KeyError: an array is missing.
-            ValueError: they do not fit together.
+            ValueError: the arrays do not agree.
         """
         return RaeParameters(**{name: arrays[name] for name in RaeParameters.__annotations__})
 
     def module(self, parameters: RaeParameters) -> EncoderModule:
-        """A module to train."""
+        """Return a module to train."""
         from phrasetool.phrase_encoder.rae_network import RecursiveAutoencoder
 
         return RecursiveAutoencoder(parameters)
 
     def pack(self, parameters: RaeParameters) -> PackedEncoder:
-        """The parameters laid out for scoring."""
+        """Return the parameters laid out for scoring."""
         from phrasetool.phrase_encoder.rae_kernels import PackedRae
 
         return PackedRae(parameters)
 
 
 LAYERS = ("fixed", "trained")
-# Random phrases that tell where vectors lie at the start, and the longest of them.
+# Number of random phrases that show where initial vectors lie, and their maximum length.
 _PROBES, _PROBE_WORDS = 1000, 5
 
 
@@ -77,9 +77,9 @@ class MeanMax(EncoderKind):
         word_units: w.
         heads: h; must divide the hidden units, half the dimension.
         feed_forward: d; 0 for as many as hidden units.
-        dropout: share of components dropped in training, of the input and of what each layer gives.
-        layers: `fixed`: attention, feed-forward and norms stay as they are at the start, and word vectors and
-            transformations alone learn; or `trained`.
+        dropout: share of components dropped in training from the input and from the output of each layer.
+        layers: `fixed`: attention, feed-forward and norms keep their initial values, and only word vectors and
+            transformations are trained; or `trained`.
 
     Raises:
         ValueError: an option is out of range.
@@ -88,7 +88,7 @@ class MeanMax(EncoderKind):
     word_units: int = option(128, "Size of a word vector.", ge=2)
     heads: int = option(4, "Attention heads; must divide half the dimension.", ge=1)
     feed_forward: int = option(0, "Feed-forward units; 0: half the dimension.", ge=0)
-    # The paper's 0.2 is for texts.  With phrases, what is dropped of the positions, of amplitude 1, drowns the words.
+    # The paper's 0.2 is for texts.  With phrases, dropout of the positions, of amplitude 1, drowns out the words.
     dropout: float = option(0.0, "Dropout.", ge=0, lt=1)
     layers: str = option(
         "fixed",
@@ -98,15 +98,16 @@ class MeanMax(EncoderKind):
 
     name: ClassVar[str] = "mean-max"
     summary: ClassVar[str] = "self-attention, then the maximum and the mean over the words"
-    # Only word vectors are trained, spread out at first and fast.  Trained layers are not better at this dimension,
-    # separate similar phrases less, and in co-training, where nothing separates phrases, make all of them alike.
+    # Only word vectors are trained, spread out at the start, with large steps.  Trained layers are not better at this
+    # dimension, separate similar phrases less, and in co-training, where nothing separates phrases, make all of them
+    # alike.
     defaults: ClassVar[Mapping[str, Any]] = {
         "dimension": 512, "alpha": 0.0, "pretrain_iterations": 0, "learning_rate": 0.01, "optimizer": "adam",
         "vectors": "centred",
     }  # fmt: skip
 
     def word_dimension(self, dimension: int) -> int:
-        """w, whatever the dimension.
+        """Return w, for any dimension.
 
         Raises:
             ValueError: the dimension is odd, or the heads do not divide half of it.
@@ -125,15 +126,15 @@ class MeanMax(EncoderKind):
     def initial(
         self, word_vectors: FloatArray, dimension: int, start: str, rng: np.random.Generator
     ) -> MeanMaxParameters:
-        """Matrices by Glorot and Bengio (2010), gains one, biases zero; the transformation near the identity.
+        """Draw matrices by Glorot and Bengio (2010); gains are one, biases zero, the transformation near the identity.
 
-        Layers that are to be fixed get a last bias that centres phrases of random words: their maxima on one side of
-        zero, as far from it as their means on the other.
+        The last bias of fixed layers centres phrases of random words: their maxima are on one side of zero, as far from
+        it as their means on the other.
 
         Args:
-            word_vectors: shape (V, w), used as they are.
+            word_vectors: shape (V, w), used unchanged.
             dimension: n = 2 m.
-            start: `normal` or `averaging`; there is one start for both.
+            start: `normal` or `averaging`, with the same result.
             rng: source of randomness.
         """
         w = self.word_dimension(dimension)
@@ -148,7 +149,7 @@ class MeanMax(EncoderKind):
             return np.full(size, value, np.float32)
 
         scale = float(np.sqrt(np.square(word_vectors).mean())) or 1.0
-        made = MeanMaxParameters(
+        initial_parameters = MeanMaxParameters(
             word_vectors=np.ascontiguousarray(word_vectors, np.float32),
             end=rng.normal(0, scale, w).astype(np.float32),
             query=glorot(m, w), key=glorot(m, w), value=glorot(m, w),
@@ -159,33 +160,33 @@ class MeanMax(EncoderKind):
             transform_bias=constant(2 * m, 0),
         )  # fmt: skip
         if self.layers == "trained":
-            return made
+            return initial_parameters
         lengths = rng.integers(1, _PROBE_WORDS + 1, _PROBES)
         words = rng.integers(0, len(word_vectors), lengths.sum())
         probes = Phrases(np.append(0, lengths.cumsum()), words.astype(np.int32))
-        vectors, _ = self.pack(made).encoder(0).encode(probes, unit=False)
+        vectors, _ = self.pack(initial_parameters).encoder(0).encode(probes, unit=False)
         highest, mean = vectors.mean(0, dtype=np.float64).reshape(2, m)
-        return replace(made, hidden_bias=(-(highest + mean) / 2).astype(np.float32))
+        return replace(initial_parameters, hidden_bias=(-(highest + mean) / 2).astype(np.float32))
 
     def parameters(self, arrays: Mapping[str, FloatArray]) -> MeanMaxParameters:
-        """Parameters from named arrays.
+        """Return parameters from arrays by name.
 
         Raises:
             KeyError: an array is missing.
-            ValueError: they do not fit together, or with the options.
+            ValueError: the arrays do not agree with each other or with the options.
         """
-        made = MeanMaxParameters(**{name: arrays[name] for name in MeanMaxParameters.__annotations__})
-        self.word_dimension(made.dimension)
-        return made
+        result = MeanMaxParameters(**{name: arrays[name] for name in MeanMaxParameters.__annotations__})
+        self.word_dimension(result.dimension)
+        return result
 
     def module(self, parameters: MeanMaxParameters) -> EncoderModule:
-        """A module to train."""
+        """Return a module to train."""
         from phrasetool.phrase_encoder.networks import MeanMaxEncoder
 
         return MeanMaxEncoder(parameters, self.heads, self.dropout, fixed=self.layers == "fixed")
 
     def pack(self, parameters: MeanMaxParameters) -> PackedEncoder:
-        """The parameters laid out for scoring."""
+        """Return the parameters laid out for scoring."""
         from phrasetool.phrase_encoder.mean_kernels import PackedMeanMax
 
         return PackedMeanMax(parameters, self.heads)
@@ -199,7 +200,7 @@ class Mean(EncoderKind):
     """The mean of fixed word vectors, as `--architecture mean`.
 
     Attributes:
-        transformation: `learnt`, a matrix and a bias each way; or `identity`, for vectors of both languages in one
+        transformation: `learnt`, a matrix and a bias per direction; or `identity`, for vectors of both languages in one
             space: then nothing is trained.
 
     Raises:
@@ -225,39 +226,39 @@ class Mean(EncoderKind):
         return self.transformation == "learnt"
 
     def word_dimension(self, dimension: int) -> int:
-        """As many."""
+        """Return `dimension`."""
         return dimension
 
     def initial(self, word_vectors: FloatArray, dimension: int, start: str, rng: np.random.Generator) -> MeanParameters:
-        """The words as they are, and the identity.
+        """Return the given word vectors, with zero for the unknown word, and the identity.
 
         Args:
             word_vectors: shape (V, n).
             dimension: n.
-            start: vectors or parameters to start from.
-            rng: not drawn from.
+            start: not used.
+            rng: not used.
         """
         vectors = np.array(word_vectors, np.float32)
         vectors[:1] = 0
         return MeanParameters(vectors, np.eye(dimension, dtype=np.float32), np.zeros(dimension, np.float32))
 
     def parameters(self, arrays: Mapping[str, FloatArray]) -> MeanParameters:
-        """Parameters from named arrays.
+        """Return parameters from arrays by name.
 
         Raises:
             KeyError: an array is missing.
-            ValueError: they do not fit together.
+            ValueError: the arrays do not agree.
         """
         return MeanParameters(**{name: arrays[name] for name in MeanParameters.__annotations__})
 
     def module(self, parameters: MeanParameters) -> EncoderModule:
-        """A module to train."""
+        """Return a module to train."""
         from phrasetool.phrase_encoder.networks import MeanEncoder
 
         return MeanEncoder(parameters)
 
     def pack(self, parameters: MeanParameters) -> PackedEncoder:
-        """The parameters laid out for scoring."""
+        """Return the parameters laid out for scoring."""
         from phrasetool.phrase_encoder.mean_kernels import PackedMean
 
         return PackedMean(parameters, carried=self.learns)

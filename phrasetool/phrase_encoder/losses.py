@@ -13,15 +13,16 @@ with p the predicted, u the true and u' a negative vector, all of length one.  T
 Sampled (sections 3, 4): random phrases of the other language.
 
 Most informative (section 3; Lazaridou et al. 2015): of the phrases of the other language, the one whose vector is
-closest to p - u, what the prediction has too much of.
+closest to p - u, the error of the prediction.
 
-Syn-margin: a vector made of the prediction and the target alone.  p = l1 u + l2 u_orth, where u_orth is the unit vector
-of what p has orthogonal to u.  The loss against any unit vector x, with x.u = l3 and x.u_orth = l4, is (section 3.1)
+Syn-margin: a vector computed from the prediction and the target alone.  p = l1 u + l2 u_orth, where u_orth is the unit
+vector of the component of p orthogonal to u.  The loss against any unit vector x, with x.u = l3 and x.u_orth = l4, is
+(section 3.1)
 
     max(0, margin + l4 u_orth.p - (1 - l3) u.p)
 
 By projection (section 3.2) x = u_orth, that is l3 = 0 and l4 = 1.  By difference x is the unit vector of p - u; with a
-the angle between p and u, l3 = -sin(a / 2) and l4 = cos(a / 2).  Both are constants to the gradient.  Where p = u the
+the angle between p and u, l3 = -sin(a / 2) and l4 = cos(a / 2).  Both are constants for the gradient.  Where p = u the
 negative is zero, so the loss is max(0, margin - 1); where p = -u, u_orth is zero, so the loss is margin + 1, and has no
 gradient.
 
@@ -43,9 +44,9 @@ partners.
 
     L = -log C_n(||p||) - p.u,     C_n(k) = k^(n/2 - 1) / ((2 pi)^(n/2) I_{n/2-1}(k))
 
-with p the prediction, at its length, and u the true vector at length one.  The direction of p is where u is expected,
-its length how surely.  Its minimum for vectors u whose mean has the length r is at I_{n/2}(k) / I_{n/2-1}(k) = r, where
-k is about n r / (1 - r^2) (Sra 2012): 5 n for r = 0.9, so k must grow with n.
+with p the prediction, not normalised, and u the true vector, of length one.  The direction of p is the expected
+direction of u, its length the certainty.  For vectors u whose mean has the length r, the minimum is at
+I_{n/2}(k) / I_{n/2-1}(k) = r, where k is about n r / (1 - r^2) (Sra 2012): 5 n for r = 0.9, so k must grow with n.
 """
 
 from __future__ import annotations
@@ -64,22 +65,22 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-# Settings for losses of directions.  Both languages move towards each other's vectors of the iteration before, and
-# hardly anything parts phrases that point the same way from the start, so word vectors are spread out; and together
-# with a reconstruction error these losses learn less.
+# Settings for losses of directions.  Both languages move towards each other's vectors of the previous iteration, and
+# hardly anything separates phrases that initially point in the same direction, so word vectors are spread out; and
+# combined with a reconstruction error, these losses learn less.
 DIRECTIONAL_LOSS_DEFAULTS: Mapping[str, Any] = {"vectors": "centred", "alpha": 0.0, "learning_rate": 0.01}
 
 
 @dataclass(frozen=True)
 class FrozenBatch:
-    """The other language during co-training, for one batch of B pairs; no gradient goes into it.
+    """The other language during co-training, for one batch of B pairs, without gradients.
 
     Attributes:
         positive: vectors of the true partners, shape (B, n).
         corrupted: vectors of the partners with their words replaced by random ones, shape (B, n); None if the
-            objective does not ask for them.
+            objective does not need them.
         pool: unit vectors of all distinct phrases of the other language, shape (P, n).
-        rng: draws for this batch; the same for the same seed whatever the threads do.
+        rng: draws for this batch; they depend on the seed, not on the scheduling of threads.
     """
 
     positive: Tensor
@@ -95,8 +96,8 @@ class Objective(Options, ABC):
     Attributes:
         name: name for users (`--loss`).
         summary: description of some ten words, for `--help`.
-        defaults: settings of training that differ from the general ones.
-        bounded: whether no loss is below zero; divergence is detected by other measures where losses can be.
+        defaults: training settings that differ from the general ones.
+        bounded: whether no loss is below zero; otherwise divergence is detected by other measures.
     """
 
     name: ClassVar[str]
@@ -110,13 +111,13 @@ class JointObjective(Objective):
 
     @abstractmethod
     def batch_losses(self, predicted: Tensor, other: Tensor, log_shares: tuple[Tensor, Tensor]) -> Tensor:
-        """Losses of one direction, shape (B,).
+        """Return the losses of one direction, shape (B,).
 
         Args:
-            predicted: phrases of one side carried into the other side's space, shape (B, n).
-            other: the other side's phrase vectors, shape (B, n); row i belongs to row i.
-            log_shares: of both, shape (B,) each, the logarithm of the share of the training pairs that contain the
-                phrase: the probability of drawing it as a candidate.
+            predicted: phrases of one side transformed into the other side's space, shape (B, n).
+            other: the other side's phrase vectors, shape (B, n); row i belongs to row i of `predicted`.
+            log_shares: for both sides, shape (B,) each, the logarithm of the share of the training pairs that contain
+                the phrase, which is the probability of drawing it as a candidate.
         """
 
 
@@ -131,30 +132,30 @@ class CoTrainingObjective(Objective):
 
     @property
     def corrupts_by_frequency(self) -> bool:
-        """Whether the random words of corrupted phrases are drawn by frequency; else all words alike."""
+        """Whether the random words of corrupted phrases are drawn by frequency; otherwise uniformly."""
         return False
 
     @abstractmethod
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
-        """Losses of one direction, shape (B,), finite for any input.
+        """Return the losses of one direction, shape (B,), finite for any input.
 
         Args:
-            predicted: phrases carried into the other side's space, shape (B, n).
+            predicted: phrases transformed into the other side's space, shape (B, n).
             frozen: the other side.
         """
 
 
-# Shorter vectors count as zero: in single precision, the direction of what is left of a difference of two unit vectors
-# is rounding noise there; and the gradient of a direction grows as one over the length.
+# Shorter vectors count as zero: in single precision, the direction of such a small difference of two unit vectors is
+# rounding noise, and the gradient of a direction grows as one over the length.
 SHORTEST = 1e-6
-# Two unit vectors whose cosine is as near to 1 are the same up to rounding, in single precision and 1,024 dimensions.
+# Two unit vectors whose cosine is this close to 1 are equal up to rounding, in single precision and 1,024 dimensions.
 _SAME = 1e-6
 # Phrases compared at once: their cosines with a batch stay in the cache.
 _AT_ONCE = 4096
 
 
 def unit_vectors(vectors: Tensor) -> Tensor:
-    """The vectors at length one; a zero vector (shorter than `SHORTEST`) is zero, and no gradient comes through it.
+    """Scale vectors to length one; a vector shorter than `SHORTEST` becomes zero and gets no gradient.
 
     Args:
         vectors: shape (B, n).
@@ -167,7 +168,7 @@ def unit_vectors(vectors: Tensor) -> Tensor:
 
 
 def margin_loss(predicted: Tensor, positive: Tensor, negative: Tensor, margin: float) -> Tensor:
-    """max(0, margin + negative.predicted - positive.predicted) (Eq. 1).
+    """Return max(0, margin + negative.predicted - positive.predicted) (Eq. 1).
 
     Args:
         predicted, positive, negative: unit (or zero) vectors, shape (B, n).
@@ -180,19 +181,19 @@ def margin_loss(predicted: Tensor, positive: Tensor, negative: Tensor, margin: f
 
 
 def most_informative(predicted: Tensor, positive: Tensor, pool: Tensor) -> Tensor:
-    """For every pair, the vector of the pool with the largest cosine to predicted - positive, but not positive itself.
+    """Return for every pair the vector of the pool with the largest cosine to predicted - positive, except positive.
 
     Args:
         predicted, positive: unit (or zero) vectors, shape (B, n).
         pool: unit (or zero) vectors, shape (P, n).
 
     Returns:
-        shape (B, n); the first of several as close; zero where the pool holds nothing but the partner.
+        shape (B, n); the first on a tie; zero where the pool contains only the partner.
     """
     differences = predicted - positive
     picked = pool[_closest(differences, pool)]
     same = (picked * positive).sum(1) >= 1 - _SAME
-    # Almost never: the partner is where predicted - positive points away from.
+    # Very rare, because predicted - positive points away from the partner.
     if same.any():
         rows = same.nonzero().squeeze(1)
         cosines = (differences[rows] @ pool.T).masked_fill(positive[rows] @ pool.T >= 1 - _SAME, -float("inf"))
@@ -202,18 +203,18 @@ def most_informative(predicted: Tensor, positive: Tensor, pool: Tensor) -> Tenso
 
 
 def _closest(wanted: Tensor, pool: Tensor) -> Tensor:
-    """Rows of the pool with the largest product, shape (B,)."""
+    """Return the rows of the pool with the largest product, shape (B,)."""
     best, index = (wanted @ pool[:_AT_ONCE].T).max(1)
     for start in range(_AT_ONCE, len(pool), _AT_ONCE):
-        value, there = (wanted @ pool[start : start + _AT_ONCE].T).max(1)
-        index = (there + start).where(value > best, index)
+        value, block_index = (wanted @ pool[start : start + _AT_ONCE].T).max(1)
+        index = (block_index + start).where(value > best, index)
         best = value.maximum(best)
     return index
 
 
 @dataclass(frozen=True)
 class _MarginLoss(CoTrainingObjective):
-    """Base of the four margin losses.
+    """Base class of the four margin losses.
 
     Attributes:
         margin: lambda.
@@ -222,8 +223,9 @@ class _MarginLoss(CoTrainingObjective):
         ValueError: the margin is negative.
     """
 
-    # The paper does not give its own.  With this one a pair teaches something as long as its cosine is below 1, against
-    # a negative that is orthogonal to the prediction.  All losses that share it learn less with smaller ones.
+    # The paper does not state its margin.  With this one, a pair has a gradient as long as its cosine is below 1,
+    # against a negative that is orthogonal to the prediction.  All losses that share it learn less with smaller
+    # margins.
     margin: float = option(1.0, "Margin between true and negative partner.", ge=0)
 
     defaults: ClassVar[Mapping[str, Any]] = DIRECTIONAL_LOSS_DEFAULTS
@@ -234,22 +236,22 @@ class Sampled(_MarginLoss):
     """Margin loss, mean over random phrases, as `--loss sampled`.
 
     Attributes:
-        negatives: k, the phrases drawn for every pair.
+        negatives: k, the number of phrases drawn for every pair.
 
     Raises:
         ValueError: an option is out of range.
     """
 
-    # The paper's.  Twenty make no better model of 54,000 pairs, and a slightly better one of 16,000.
+    # The paper's value.  Twenty give no better model on 54,000 pairs, and a slightly better one on 16,000.
     negatives: int = option(5, "Random phrases drawn for every pair.", ge=1)
 
     name: ClassVar[str] = "sampled"
     summary: ClassVar[str] = "have a higher cosine with the partner than with random phrases"
 
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
-        """Mean margin loss over k draws from the pool, evenly and with replacement; see `CoTrainingObjective`.
+        """Return the mean margin loss over k uniform draws from the pool, with replacement; see `CoTrainingObjective`.
 
-        A draw may be the partner itself; it costs the margin then, and has no gradient.
+        A draw may be the partner itself; its loss is then the margin, without a gradient.
         """
         import torch
 
@@ -262,16 +264,16 @@ class Sampled(_MarginLoss):
 
 
 class _OneNegative(_MarginLoss):
-    """Margin loss against one negative, which is a constant to the gradient."""
+    """Margin loss against one negative, which is a constant for the gradient."""
 
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
-        """max(0, margin + negative.p - u.p); see `CoTrainingObjective`."""
+        """Return max(0, margin + negative.p - u.p); see `CoTrainingObjective`."""
         unit, positive = unit_vectors(predicted), unit_vectors(frozen.positive)
         return margin_loss(unit, positive, self.negative(unit.detach(), positive, frozen), self.margin)
 
     @abstractmethod
     def negative(self, predicted: Tensor, positive: Tensor, frozen: FrozenBatch) -> Tensor:
-        """The negatives of unit vectors p and u, shape (B, n)."""
+        """Return the negatives of unit vectors p and u, shape (B, n)."""
 
 
 @dataclass(frozen=True)
@@ -279,20 +281,20 @@ class MostInformative(_OneNegative):
     """Margin loss against the most informative negative, as `--loss most-informative`.
 
     Attributes:
-        pool_size: phrases to choose from, drawn again for every batch; 0 for all.
+        pool_size: number of phrases to choose from, drawn for every batch; 0 for all.
 
     Raises:
         ValueError: an option is out of range.
     """
 
-    # The worst of a few hundred makes a better model than the worst of thousands, sooner.
+    # The worst of a few hundred gives a better model than the worst of thousands, and sooner.
     pool_size: int = option(256, "Phrases to find the negative among, drawn for every batch; 0: all.", ge=0)
 
     name: ClassVar[str] = "most-informative"
-    summary: ClassVar[str] = "have a higher cosine with the partner than with the worst offender"
+    summary: ClassVar[str] = "have a higher cosine with the partner than with the hardest negative"
 
     def negative(self, predicted: Tensor, positive: Tensor, frozen: FrozenBatch) -> Tensor:
-        """The phrases of the pool, or of a sample of it, that are closest to p - u."""
+        """Return the phrases of the pool, or of a sample of it, that are closest to p - u."""
         import torch
 
         pool = frozen.pool
@@ -309,9 +311,9 @@ class SynProjection(_OneNegative):
     summary: ClassVar[str] = "margin against what the prediction has orthogonal to the partner"
 
     def negative(self, predicted: Tensor, positive: Tensor, frozen: FrozenBatch) -> Tensor:
-        """u_orth, the unit vector of p - (p.u) u; zero where p is along u."""
+        """Return u_orth, the unit vector of p - (p.u) u; zero where p is parallel to u."""
         rest = predicted - (predicted * positive).sum(1, keepdim=True) * positive
-        # The rounding error along u is large compared with a small rest; a second projection removes it.
+        # The rounding error along u is large compared with a small difference; a second projection removes it.
         rest = rest - (rest * positive).sum(1, keepdim=True) * positive
         return unit_vectors(rest)
 
@@ -323,7 +325,7 @@ class SynDifference(_OneNegative):
     summary: ClassVar[str] = "margin against the difference of the prediction and the partner"
 
     def negative(self, predicted: Tensor, positive: Tensor, frozen: FrozenBatch) -> Tensor:
-        """u_diff, the unit vector of p - u; zero where p is u."""
+        """Return u_diff, the unit vector of p - u; zero where p equals u."""
         return unit_vectors(predicted - positive)
 
 
@@ -331,7 +333,7 @@ CORRUPTIONS = ("frequency", "uniform")
 
 
 def semantic_error(transformed: Tensor, other: Tensor) -> Tensor:
-    """E_sem(s|t) = 1/2 ||p_t - f(Wl_s p_s + bl_s)||^2 (Eq. 9).
+    """Return E_sem(s|t) = 1/2 ||p_t - f(Wl_s p_s + bl_s)||^2 (Eq. 9).
 
     Args:
         transformed: f(Wl p + bl) of one side, shape (B, n).
@@ -345,12 +347,12 @@ def semantic_error(transformed: Tensor, other: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class MaxMargin(CoTrainingObjective):
-    """Max-semantic-margin against random words, as `--loss max-margin`.
+    """Max-semantic-margin loss against random words, as `--loss max-margin`.
 
     Attributes:
-        margin: by how much the distance to the partner must be smaller.
+        margin: margin by which E_sem of the partner must be smaller.
         corruption: distribution of the random words of the corrupted phrases: `frequency`, that of the running words,
-            or `uniform`, all words of the vocabulary alike.
+            or `uniform`, over the vocabulary.
 
     Raises:
         ValueError: the margin is negative, or the distribution is unknown.
@@ -360,8 +362,8 @@ class MaxMargin(CoTrainingObjective):
     corruption: str = option("frequency", "Draw random words by frequency or uniform.", choices=CORRUPTIONS)
 
     name: ClassVar[str] = "max-margin"
-    summary: ClassVar[str] = "be nearer to the partner than to it with random words (BRAE's)"
-    # Section 4.1 of the paper, and updates for each pair (Eq. 14 to 16); pretrain_iterations and patience are ours.
+    summary: ClassVar[str] = "be nearer to the partner than to a corrupted partner (BRAE's)"
+    # Section 4.1 of the paper, and updates for each pair (Eq. 14 to 16), but for pretrain_iterations and patience.
     defaults: ClassVar[Mapping[str, Any]] = {
         "alpha": 0.15, "learning_rate": 0.01, "schedule": "constant", "batch_size": 1, "optimizer": "sgd",
         "lambda_words": 1e-2, "lambda_rec": 1e-3, "lambda_sem": 1e-3, "pretrain_iterations": 5, "start": "normal",
@@ -375,13 +377,13 @@ class MaxMargin(CoTrainingObjective):
         return self.corruption == "frequency"
 
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
-        """E*_sem(s|t) = max(0, E_sem(s|t) - E_sem(s|t') + margin) (Eq. 12); see `CoTrainingObjective`."""
+        """Return E*_sem(s|t) = max(0, E_sem(s|t) - E_sem(s|t') + margin) (Eq. 12); see `CoTrainingObjective`."""
         assert frozen.corrupted is not None
         right, wrong = semantic_error(predicted, frozen.positive), semantic_error(predicted, frozen.corrupted)
         return (right - wrong + self.margin).relu()
 
 
-# exp(-2 / temperature), the smallest term there can be, must not vanish in single precision.
+# exp(-2 / temperature), the smallest possible term, must not vanish in single precision.
 _LOWEST_TEMPERATURE = 0.03
 
 
@@ -390,7 +392,7 @@ class InBatch(JointObjective):
     """Cross-entropy over the phrases of a batch, as `--loss in-batch`.
 
     Attributes:
-        temperature: what cosines are divided by.
+        temperature: divisor of the cosines.
         smoothing: label smoothing.
         correction: factor of log q; 1 for the optimum log p(t|s), 0 for pointwise mutual information.
 
@@ -403,12 +405,14 @@ class InBatch(JointObjective):
     correction: float = option(1.0, "Strength of the frequency correction.", ge=0, le=1)
 
     name: ClassVar[str] = "in-batch"
-    summary: ClassVar[str] = "tell the true partner from the other phrases of the batch, whatever their frequency"
+    summary: ClassVar[str] = (
+        "distinguish the true partner from the other phrases of the batch, whatever their frequency"
+    )
     # Chosen on the development sets of the pruning study.
     defaults: ClassVar[Mapping[str, Any]] = {"count_exponent": 0.7}
 
     def batch_losses(self, predicted: Tensor, other: Tensor, log_shares: tuple[Tensor, Tensor]) -> Tensor:
-        """The cross-entropies of choosing the partner, from both ends; see `JointObjective`."""
+        """Return the cross-entropies of choosing the partner, in both directions; see `JointObjective`."""
         from phrasetool.nn.losses import cosines, in_batch_cross_entropy
 
         rows, columns = (self.correction * values for values in log_shares)
@@ -424,7 +428,7 @@ class Cosine(CoTrainingObjective):
     defaults: ClassVar[Mapping[str, Any]] = DIRECTIONAL_LOSS_DEFAULTS
 
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
-        """1 - cos(p, u), from 0 to 2; 1 where a vector is zero.  See `CoTrainingObjective`."""
+        """Return 1 - cos(p, u), from 0 to 2; 1 where a vector is zero.  See `CoTrainingObjective`."""
         return 1 - (unit_vectors(predicted) * unit_vectors(frozen.positive)).sum(1)
 
 
@@ -432,19 +436,19 @@ class Cosine(CoTrainingObjective):
 class VonMisesFisher(CoTrainingObjective):
     """Negative log-likelihood of the true vector, as `--loss vmf`.
 
-    A prediction is made of hyperbolic tangents, so its length is at most sqrt(n), while a good fit needs a length of
-    some multiple of n.  It is therefore multiplied by `concentration` * sqrt(n): components of root mean square a give
-    k = concentration * a * n.  With 2, that is r = 0.19 at a = 0.1, 0.62 at a = 0.5 and 0.78 at most.
+    The components of a prediction are hyperbolic tangents, so its length is at most sqrt(n), while a good fit needs a
+    length of some multiple of n.  It is therefore multiplied by `concentration` * sqrt(n): components of root mean
+    square a give k = concentration * a * n.  With 2, that is r = 0.19 at a = 0.1, 0.62 at a = 0.5 and 0.78 at most.
 
-    Two regularisers keep predictions from becoming surer than they are right (Kumar and Tsvetkov 2019, section 3.3;
-    0.02 and 0.1 there), with both of which the loss is
+    Two regularisers keep predictions from becoming overconfident (Kumar and Tsvetkov 2019, section 3.3; 0.02 and 0.1
+    there).  With both of them, the loss is
 
         -log C_n(||p||) + length_weight ||p|| - alignment_weight p.u
 
     Attributes:
-        concentration: of the distribution, per dimension, where every component of the prediction is 1 or -1.
-        length_weight: of the length of the prediction, 0 for none.
-        alignment_weight: of p.u, 1 for the likelihood as it is.
+        concentration: concentration per dimension if every component of the prediction is 1 or -1.
+        length_weight: weight of the length of the prediction; 0 for none.
+        alignment_weight: weight of p.u; 1 for the plain likelihood.
 
     Raises:
         ValueError: the concentration or the weight of p.u is not positive, or the weight of the length is negative.
@@ -461,7 +465,7 @@ class VonMisesFisher(CoTrainingObjective):
     bounded: ClassVar[bool] = False
 
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
-        """-log C_n(||p||) - p.u, below zero where the density is above one; see `CoTrainingObjective`."""
+        """Return the regularised losses, below zero where the density is above one; see `CoTrainingObjective`."""
         from phrasetool.nn.losses import log_vmf_normaliser
 
         n = predicted.shape[1]
@@ -486,11 +490,11 @@ OBJECTIVES = {
 
 
 def objective(name: str, options: Mapping[str, Any] | None = None) -> Objective:
-    """A registered objective.
+    """Return a registered objective.
 
     Args:
         name: one of `OBJECTIVES`.
-        options: some of its options.
+        options: values of some of its options.
 
     Raises:
         ValueError: an unknown name or option, or a value out of range.

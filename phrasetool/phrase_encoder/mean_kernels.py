@@ -1,18 +1,18 @@
 """Scoring on the CPU with the mean of word vectors and with the gated mean-max encoder: kernels and packed parameters.
 
-Every sum is taken in an order that depends on the sizes of the encoder and the length of the phrase alone, so a phrase
-has the same vector to the last bit whatever is encoded next to it.
+The order of every sum depends only on the sizes of the encoder and the length of the phrase, so the vector of a phrase
+is the same to the last bit whatever other phrases are encoded with it.
 
 **Mean-max.**  Queries, keys and values are linear in word plus position, so they are the sum of two rows of products:
-of the word, computed when it is first met, and of the position, computed once.  What remains for a phrase is small
-(attention) or a matrix product over the positions of many phrases, eight at a time.
+that of the word, computed at its first occurrence, and that of the position, computed once.  The remaining work per
+phrase is small (attention) or a matrix product over the positions of many phrases, eight at a time.
 
-A row of products holds q, k and v, m each.  In q and k the heads alternate (component c of head i stands at c h + i),
-so that one sum by halves gives the scores of all heads at once; q holds the factor 1 / sqrt(m / h).  In v they stand
-one after another, as in the parameters.
+A row of products holds q, k and v, m each.  In q and k the heads alternate (component c of head i is at c h + i), so
+that one sum by halves gives the scores of all heads at once; q includes the factor 1 / sqrt(m / h).  In v the heads are
+concatenated, as in the parameters.
 
-The encoder keeps the products of the words that it has met, within a bounded memory; the phrases of a table share few
-words.  All else belongs to one phrase, for attention makes every position depend on all others.
+The encoder caches the products of the words so far, within a bounded memory; the phrases of a table share few words.
+Nothing else can be shared between phrases, because attention makes every position depend on all others.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _NOTHING = np.int32(-2)
 
 @kernel
 def average(offsets: Int64Array, words: Int32Array, vectors: FloatArray, encoded: FloatArray) -> None:
-    """encoded[i] = the mean of the vectors of the known words of phrase i; zero if there are none."""
+    """Set encoded[i] to the mean of the vectors of the known words of phrase i, or to zero if there are none."""
     for phrase in range(len(encoded)):
         row = encoded[phrase]
         for i in range(len(row)):
@@ -72,7 +72,7 @@ def average(offsets: Int64Array, words: Int32Array, vectors: FloatArray, encoded
 
 @kernel
 def carry(weights: FloatArray, bias: FloatArray, unit: bool, encoded: FloatArray, transformed: FloatArray) -> None:
-    """transformed = W z + b; zero where z is zero.
+    """Compute transformed = W z + b; zero where z is zero.
 
     Args:
         weights, bias: W and b, packed.
@@ -81,7 +81,7 @@ def carry(weights: FloatArray, bias: FloatArray, unit: bool, encoded: FloatArray
         transformed: filled, shape (B, n).
     """
     n = encoded.shape[1]
-    # Rows a power of two apart would fall on the same places of the cache.
+    # Rows a power of two apart would map to the same cache sets.
     x = np.zeros((GROUP, n + PAD), np.float32)
     y = np.zeros((GROUP, weights.shape[1]), np.float32)
     buffer = sum_buffer(1, n)
@@ -92,10 +92,10 @@ def carry(weights: FloatArray, bias: FloatArray, unit: bool, encoded: FloatArray
         affine(weights, bias, x, y)
         for g in range(used):
             phrase = first + g
-            something = False
+            nonzero = False
             for i in range(n):
-                something = something or encoded[phrase, i] != _ZERO
-            if something:
+                nonzero = nonzero or encoded[phrase, i] != _ZERO
+            if nonzero:
                 transformed[phrase] = y[g, :n]
             else:
                 transformed[phrase] = _ZERO
@@ -106,7 +106,7 @@ def carry(weights: FloatArray, bias: FloatArray, unit: bool, encoded: FloatArray
 
 @kernel
 def copy_unit(unit: bool, encoded: FloatArray, transformed: FloatArray) -> None:
-    """transformed = encoded, both scaled to length one if `unit`."""
+    """Copy encoded to transformed, both scaled to length one if `unit`."""
     buffer = sum_buffer(1, encoded.shape[1])
     for phrase in range(len(encoded)):
         if unit:
@@ -115,11 +115,11 @@ def copy_unit(unit: bool, encoded: FloatArray, transformed: FloatArray) -> None:
 
 
 class PackedMean:
-    """Parameters laid out for the kernels.  Read-only, so any number of encoders (one per thread) can share it.
+    """Parameters laid out for the kernels; read-only, so any number of encoders (one per thread) can share them.
 
     Args:
-        parameters: of one language.
-        carried: whether the transformation is looked at; else it is the identity.
+        parameters: parameters of one language.
+        carried: whether the transformation is applied; otherwise it is the identity.
     """
 
     def __init__(self, parameters: MeanParameters, carried: bool) -> None:
@@ -129,12 +129,12 @@ class PackedMean:
         self.transform, self.transform_bias = pack(parameters.transform), pack_bias(parameters.transform_bias)
 
     def encoder(self, node_capacity: int) -> MeanPhraseEncoder:
-        """An encoder; it keeps nothing between calls."""
+        """Return an encoder, which keeps nothing between calls."""
         return MeanPhraseEncoder(self)
 
 
 class MeanPhraseEncoder(BatchedEncoder):
-    """Encodes phrases on CPU.
+    """Phrase encoder on CPU: the mean of word vectors.
 
     Args:
         packed: the parameters.
@@ -166,7 +166,7 @@ def enter_words(
     word_rows: npt.NDArray[np.int32],
     state: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.int32]:
-    """The row of products of each word; those of a word met for the first time are computed and counted in state[0]."""
+    """Return the row of products of each word; products of new words are computed, and counted in state[0]."""
     rows = np.empty(len(words), np.int32)
     new = np.empty(len(words), np.int32)
     first, count = state[0], np.int64(0)
@@ -184,7 +184,7 @@ def enter_words(
 
 @kernel
 def _scores(query: FloatArray, key: FloatArray, buffer: FloatArray, scores: FloatArray) -> None:
-    """scores[i] = q_i k_i / sqrt(m / h) for every head i; its components are i, h + i, 2 h + i and so on."""
+    """Compute scores[i] = q_i k_i / sqrt(m / h) for every head i, with components i, h + i, 2 h + i and so on."""
     heads = len(scores)
     width = len(query)
     for c in range(width):
@@ -202,8 +202,9 @@ def _scores(query: FloatArray, key: FloatArray, buffer: FloatArray, scores: Floa
 
 @kernel
 def _softmax(scores: FloatArray, weights: FloatArray, powers: FloatArray, bits: npt.NDArray[np.int32]) -> None:
-    """weights = the softmax of the scores over the positions, for every head, both (positions, h); for the rest see
-    `exp_all`.
+    """Compute weights, the softmax of the scores over the positions for every head; both (positions, h).
+
+    `powers` and `bits` are buffers for `exp_all`.
     """
     length, heads = scores.shape
     for i in range(heads):
@@ -224,7 +225,7 @@ def _softmax(scores: FloatArray, weights: FloatArray, powers: FloatArray, bits: 
 
 @kernel
 def _weighted_values(values: FloatArray, weights: FloatArray, length: int, out: FloatArray) -> None:
-    """out = the values of every head, by its weights (Eq. 1); values (h, positions, m / h), out (h, m / h)."""
+    """Compute out, the weighted values of every head (Eq. 1); values (h, positions, m / h), out (h, m / h)."""
     heads, _, size = values.shape
     whole = length - length % 4
     for i in range(heads):
@@ -244,7 +245,7 @@ def _weighted_values(values: FloatArray, weights: FloatArray, length: int, out: 
 
 @kernel
 def _layer_norm(row: FloatArray, gain: FloatArray, bias: FloatArray, buffer: FloatArray) -> None:
-    """In place."""
+    """Normalise a row in place."""
     m = len(row)
     for i in range(m):
         buffer[0, i] = row[i]
@@ -267,7 +268,7 @@ def _add(a: FloatArray, b: FloatArray, out: FloatArray) -> None:
 def _enter_token(
     token: FloatArray, position: FloatArray, t: int, queries: FloatArray, keys: FloatArray, values: FloatArray
 ) -> None:
-    """Enter the token at place t: the products of a word, or of the end, plus those of the position."""
+    """Set query, key and value at position t: the products of a word, or of the end, plus those of the position."""
     m = queries.shape[1]
     heads, _, size = values.shape
     _add(token[:m], position[:m], queries[t])
@@ -289,12 +290,12 @@ def attend(
     bias: FloatArray,
     out: FloatArray,
 ) -> int:
-    """The b_t (Eq. 8, 9) of every position of every phrase, its end included, one after another.
+    """Compute b_t (Eq. 8, 9) of every position of every phrase, including its end, one after another.
 
     Args:
-        offsets: of the phrases in `word_rows`.
+        offsets: offsets of the phrases in `word_rows`.
         word_rows: the row of `products` of every word.
-        out: room for all positions; shape (at least the number of positions, m).
+        out: filled, shape (at least the number of positions, m).
 
     Returns:
         The number of positions.
@@ -305,8 +306,8 @@ def attend(
         longest = max(longest, offsets[phrase + 1] - offsets[phrase] + 1)
     queries, keys = np.empty((longest, m), np.float32), np.empty((longest, m), np.float32)
     values = np.empty((heads, longest, m // heads), np.float32)
-    # Phrases that follow each other in a table mostly have the same words in the same places: what held for the
-    # phrase before is kept.  held[t]: the row of the word in place t.
+    # Successive phrases of a table mostly have the same words at the same positions, so values of the previous phrase
+    # are reused.  held[t]: the row of the word at position t, or the end.
     held = np.full(longest, _NOTHING)
     changed = np.empty(longest, np.bool_)
     previous = np.int64(0)
@@ -352,7 +353,7 @@ def feed_forward(
     gain: FloatArray,
     bias: FloatArray,
 ) -> None:
-    """From b_t to h_t (Eq. 10, 11) in the first `count` rows; `rows` has room for whole groups of eight."""
+    """Replace b_t by h_t (Eq. 10, 11) in the first `count` rows; `rows` has room for whole groups of eight."""
     m = rows.shape[1]
     wide = np.zeros((GROUP, widen.shape[1]), np.float32)
     y = np.zeros((GROUP, narrow.shape[1]), np.float32)
@@ -371,7 +372,7 @@ def feed_forward(
 
 @kernel
 def pool(offsets: npt.NDArray[np.int64], rows: FloatArray, encoded: FloatArray) -> None:
-    """z = [max; mean] over the positions of every phrase (Eq. 12-14); zero for a phrase without words."""
+    """Compute z = [max; mean] over the positions of every phrase (Eq. 12-14); zero for a phrase without words."""
     m = rows.shape[1]
     row = 0
     for phrase in range(len(encoded)):
@@ -399,7 +400,7 @@ class PackedMeanMax:
     Read-only after construction, so any number of encoders (one per thread) can share it.
 
     Args:
-        parameters: of one language.
+        parameters: parameters of one language.
         heads: h.
 
     Raises:
@@ -430,22 +431,22 @@ class PackedMeanMax:
 
     def _products(self, vectors: FloatArray) -> FloatArray:
         products = np.empty((len(vectors), 3 * self.dimension // 2), np.float32)
-        everyone = np.arange(len(vectors))
-        project(everyone, vectors, self.project, products, everyone)
+        all_rows = np.arange(len(vectors))
+        project(all_rows, vectors, self.project, products, all_rows)
         return products
 
     def encoder(self, node_capacity: int) -> MeanMaxPhraseEncoder:
-        """An encoder for one thread; see `MeanMaxPhraseEncoder`."""
+        """Return an encoder for one thread; see `MeanMaxPhraseEncoder`."""
         return MeanMaxPhraseEncoder(self, node_capacity)
 
 
 class MeanMaxPhraseEncoder(BatchedEncoder):
-    """Encodes phrases on CPU.  Not for use by two threads at once; threads share a `PackedMeanMax` instead.
+    """Mean-max phrase encoder on CPU, not thread-safe; threads share a `PackedMeanMax` instead.
 
     Args:
         packed: the parameters.
-        node_capacity: vectors of m units kept at most (a word has three: query, key and value).  When the words of
-            the next batch might not fit, all are forgotten, which costs time and never changes a result.
+        node_capacity: maximum number of cached vectors of m units (a word has three: query, key and value).  If the
+            words of the next batch might not fit, the cache is cleared, which costs time but never changes a result.
     """
 
     # Room for the longest phrase; every phrase has an end in addition to its words.

@@ -1,4 +1,4 @@
-"""Bilingually-constrained encoders as a trained scorer: an encoder and a transformation per language.
+"""Trained model of bilingually-constrained encoders: an encoder and a transformation per language.
 
 With recursive auto-encoders and the loss `max-margin`, this is BRAE (Zhang et al. 2014).
 """
@@ -33,17 +33,17 @@ CPU = "cpu"
 
 
 class BilingualModel(SavedModel):
-    """Two encoders of one kind, and a transformation each way.
+    """Two encoders of one kind, with a transformation per direction.
 
     Args:
-        source_vocabulary, target_vocabulary: of the two languages.
+        source_vocabulary, target_vocabulary: vocabularies of the two languages.
         source, target: parameters; their word vectors have one row per word of the vocabulary.
-        kind: of the encoders.
-        training: how it was trained (hyper-parameters), kept in `config.json`.
+        kind: kind of the encoders.
+        training: record of its training (hyper-parameters), kept in `config.json`.
         calibration: maps its cosines to similarities; None for cosines.
 
     Raises:
-        ValueError: the parts do not fit together.
+        ValueError: the dimensions differ, or a vocabulary and its word vectors differ in size.
     """
 
     name = "brae"
@@ -107,10 +107,10 @@ class BilingualModel(SavedModel):
         return (f"{label}_st", f"{label}_ts")
 
     def scorer(self, device: str = CPU) -> BilingualScorer:
-        """A scorer with these parameters.
+        """Return a scorer with these parameters.
 
         Args:
-            device: where phrases are encoded, as torch calls it; on a CPU that is done by kernels, without torch.
+            device: name of the torch device that encodes phrases; on a CPU, kernels do it without torch.
         """
         from phrasetool.phrase_encoder.scoring import BilingualScorer
 
@@ -123,7 +123,7 @@ class BilingualModel(SavedModel):
 
     @functools.cached_property
     def _packed(self) -> tuple[PackedEncoder, PackedEncoder]:
-        # The products of all words, which take longer than a small table.
+        # The products of all words are computed, which takes longer than scoring a small table.
         return self.kind.pack(self.source), self.kind.pack(self.target)
 
     def description(self) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class BilingualModel(SavedModel):
         return f"model:{self.label}-{self.identity}|n:{self.dimension}"
 
     def weights(self) -> dict[str, npt.NDArray[Any]]:
-        """Name -> array, as stored."""
+        """Return the arrays to store, by name."""
         return {
             f"{side}.{name}": array
             for side, parameters in (("source", self.source), ("target", self.target))
@@ -177,11 +177,11 @@ class BilingualModel(SavedModel):
     def from_files(
         cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]
     ) -> BilingualModel:
-        """Build from what a folder holds.
+        """Build the model from the content of its folder.
 
         Raises:
-            ModelError: a vocabulary cannot be read, or `config.json` does not fit.
-            KeyError, ValueError: weights are missing, or do not fit.
+            ModelError: a vocabulary cannot be read, or `config.json` does not describe the model.
+            KeyError, ValueError: weights are missing, or do not agree with `config.json`.
         """
         kind = _kind(folder, config)
         words, other_words = (Vocabulary.load(folder / f"{side}.vocab") for side in _SIDES)
@@ -195,16 +195,17 @@ class BilingualModel(SavedModel):
         model = cls(words, other_words, source, target, kind, config.get("training", {}), calibration)
         if config.get("dimension") != model.dimension:
             raise ModelError(
-                f"{folder}: config.json says dimension {config.get('dimension')!r}, the weights have {model.dimension}"
+                f"{folder}: the dimension in config.json is {config.get('dimension')!r}, that of the weights "
+                f"{model.dimension}"
             )
         return model
 
 
 def _kind(folder: Path, config: Mapping[str, Any]) -> EncoderKind:
-    """The encoder that `config.json` names.
+    """Return the encoder that `config.json` names.
 
     Raises:
-        ModelError: there is none of this name, or not with these options.
+        ModelError: the encoder or one of its options is unknown or invalid.
     """
     name, options = config.get("encoder"), config.get("encoder_options", {})
     if not isinstance(options, dict):

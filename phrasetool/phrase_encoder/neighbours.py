@@ -28,8 +28,8 @@ class NearestPhrases:
     """Distinct phrases of both languages with their vectors.
 
     Args:
-        model: encodes them.
-        sources, targets: phrases of the two languages, in the model's word ids; duplicates are fine.
+        model: model that encodes them.
+        sources, targets: phrases of the two languages, in the model's word ids; duplicates are allowed.
     """
 
     def __init__(self, model: BilingualModel, sources: Phrases, targets: Phrases) -> None:
@@ -42,12 +42,12 @@ class NearestPhrases:
         )
 
     def nearest(self, words: Sequence[int], target: bool, count: int) -> tuple[list[Neighbour], list[Neighbour]]:
-        """The nearest phrases of the same language (the phrase itself left out), and of the other language.
+        """Return the nearest phrases of the same language (without the phrase itself), and of the other language.
 
         Args:
             words: the phrase, in word ids.
-            target: whether it is of the target language.
-            count: how many of each.
+            target: whether the phrase is of the target language.
+            count: number of phrases of each language.
         """
         phrase = Phrases.from_lists([list(words)])
         encode = self._scorer.encode_targets if target else self._scorer.encode_sources
@@ -72,7 +72,7 @@ class NearestPhrases:
 
 
 def _distinct_known(phrases: Phrases) -> Phrases:
-    """Each phrase without unknown words once."""
+    """Return the distinct phrases that have words, none of them unknown."""
     distinct = distinct_phrases(phrases)[1]
     unknown = np.zeros(len(distinct) + 1, np.int64)
     np.add.at(unknown, np.repeat(np.arange(len(distinct)), distinct.lengths), distinct.words == 0)
@@ -80,15 +80,15 @@ def _distinct_known(phrases: Phrases) -> Phrases:
 
 
 def language_of(model: BilingualModel, text: bytes, side: str = "auto") -> str:
-    """The language of a phrase: `source` or `target`.
+    """Return the language of a phrase: `source` or `target`.
 
     Args:
-        model: knows words of both.
-        text: the phrase, words with spaces between.
-        side: the language that it should be of; `auto`: the one that knows more of its words, the source's of equals.
+        model: model with the vocabularies of both.
+        text: the phrase, words separated by spaces.
+        side: the required language; `auto`: the one whose vocabulary has more of its words, the source on a tie.
 
     Raises:
-        PhraseToolError: the model knows none of its words in that language.
+        PhraseToolError: none of its words is in the vocabulary of that language.
     """
     sides = {"source": model.source_vocabulary, "target": model.target_vocabulary}
     known = {name: sum(word > 0 for word in vocabulary.ids(text)) for name, vocabulary in sides.items()}
@@ -96,7 +96,7 @@ def language_of(model: BilingualModel, text: bytes, side: str = "auto") -> str:
         side = "target" if known["target"] > known["source"] else "source"
     if not known[side]:
         shown = text.decode("utf-8", "replace")
-        raise PhraseToolError(f"the model knows no word of {shown!r} in the {side} language")
+        raise PhraseToolError(f"no word of {shown!r} is in the model's vocabulary of the {side} language")
     return side
 
 
@@ -105,14 +105,14 @@ class RetrievalQuality:
     """Measures on held-out pairs.
 
     Attributes:
-        pairs: how many pairs were ranked.
-        candidates: among how many targets each true target was ranked.
-        accuracy_at_1, accuracy_at_10: share of pairs whose true target is the best, among the ten best.
+        pairs: number of ranked pairs.
+        candidates: number of targets among which each true target was ranked.
+        accuracy_at_1, accuracy_at_10: share of pairs whose true target is ranked first, among the first ten.
         mean_reciprocal_rank: mean of 1 / rank.
         any_translation_at_1: share of pairs whose best target belongs to the source in some pair of the lot (a source
             may have several translations there, of which only one can be first).
-        auc_random_words: chance that a true target scores above one whose words were replaced by random ones.
-        auc_other_targets: chance that a true target scores above another target of the pairs.
+        auc_random_words: probability that a true target scores above one whose words were replaced by random ones.
+        auc_other_targets: probability that a true target scores above another target of the pairs.
     """
 
     pairs: int
@@ -141,11 +141,11 @@ def evaluate_pairs(
     phrase.
 
     Args:
-        scorer: of the model.
+        scorer: scorer of the model.
         sources, targets: N pairs.
-        target_vocabulary: its size, to draw random words from.
+        target_vocabulary: size of the target vocabulary, from which random words are drawn.
         candidates: size of a lot; at most N are used.
-        seed: of the shuffle and the random words.
+        seed: seed of the shuffle and the random words.
     """
     rng = np.random.default_rng(seed)
     size = min(candidates, len(sources))
@@ -184,17 +184,17 @@ def evaluate_pairs(
 def _rank_lot(
     similarities: FloatArray, numbers: tuple[Int64Array, Int64Array]
 ) -> tuple[Int64Array, npt.NDArray[np.bool_], float]:
-    """Ranks of the true targets in their lot; whether a valid translation is the best; AUC of true against others.
+    """Return the ranks of true targets in a lot, whether a valid target ranks first, and AUC of true against others.
 
     Args:
-        similarities: of the sources with the targets, both directions added, shape (C, C); row i belongs to column i.
-        numbers: of the distinct sources and targets, shape (C,) each.
+        similarities: sums of both similarities of sources and targets, shape (C, C); row i belongs to column i.
+        numbers: numbers of the distinct sources and targets, shape (C,) each.
     """
     true = similarities.diagonal()
-    other = numbers[1][:, None] != numbers[1][None, :]
-    ranks = 1 + ((similarities >= true[:, None]) & other).sum(1)
-    # Valid: the target stands in a pair with this source; the same target in a pair with another source is it too.
+    is_other = numbers[1][:, None] != numbers[1][None, :]
+    ranks = 1 + ((similarities >= true[:, None]) & is_other).sum(1)
+    # A target phrase is valid if it forms a pair with this source in any row.
     valid = {(int(a), int(b)) for a, b in zip(*numbers, strict=True)}
     best = similarities.argmax(1)
     good = np.array([(int(numbers[0][i]), int(numbers[1][j])) in valid for i, j in enumerate(best)])
-    return ranks, good, area_under_curve(true, similarities[other])
+    return ranks, good, area_under_curve(true, similarities[is_other])

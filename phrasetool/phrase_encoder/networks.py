@@ -1,4 +1,4 @@
-"""The gated mean-max encoder and the mean of word vectors for training: batched and differentiable."""
+"""The gated mean-max encoder and the mean of word vectors for training, batched and differentiable."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class MeanMaxEncoder(nn.Module):
     Args:
         parameters: initial values.
         heads: h.
-        dropout: share of components dropped in training, of the input and of what each layer gives.
-        fixed: the layers between the words and the phrase do not learn.
+        dropout: share of components dropped in training from the input and from the output of each layer.
+        fixed: whether the layers between the words and the phrase are not trained.
     """
 
     positions: Tensor
@@ -41,8 +41,8 @@ class MeanMaxEncoder(nn.Module):
             self.register_parameter(name, nn.Parameter(torch.from_numpy(arrays[name].copy())))
         self.dropout = SeededDropout(dropout)
         self.block = AttentionBlock(arrays, heads, self.dropout).requires_grad_(not fixed)
-        places = torch.from_numpy(positions(LONGEST + 1, parameters.word_vectors.shape[1]))
-        self.register_buffer("positions", places, persistent=False)
+        encodings = torch.from_numpy(positions(LONGEST + 1, parameters.word_vectors.shape[1]))
+        self.register_buffer("positions", encodings, persistent=False)
 
     word_vectors: nn.Parameter
     end: nn.Parameter
@@ -50,7 +50,7 @@ class MeanMaxEncoder(nn.Module):
     transform_bias: nn.Parameter
 
     def seed_dropout(self, seed: int) -> None:
-        """Make what dropout draws from here on a matter of this seed alone."""
+        """Set the seed of the dropout masks of the following calls."""
         self.dropout.seed(seed)
 
     def forward(self, phrases: Phrases) -> tuple[Tensor, Tensor]:
@@ -64,10 +64,10 @@ class MeanMaxEncoder(nn.Module):
             LengthError: a phrase has more words than `LONGEST`.
         """
         batch = LengthGroups.from_phrases(phrases, self.word_vectors.device)
-        none = batch.groups[0][0] if batch.groups and not batch.groups[0][1] else 0
-        rows = [self.transform_bias.new_zeros(none, len(self.transform_bias))]
-        if none < len(phrases):
-            rows.append(self._encode(batch.words, batch.groups[1:] if none else batch.groups))
+        empty = batch.groups[0][0] if batch.groups and not batch.groups[0][1] else 0
+        rows = [self.transform_bias.new_zeros(empty, len(self.transform_bias))]
+        if empty < len(phrases):
+            rows.append(self._encode(batch.words, batch.groups[1:] if empty else batch.groups))
         return batch.restored(torch.cat(rows)), self.transform_bias.new_zeros(len(phrases))
 
     def _encode(self, words: Tensor, groups: list[tuple[int, int]]) -> Tensor:
@@ -80,11 +80,11 @@ class MeanMaxEncoder(nn.Module):
         return torch.cat([max_pooled(hidden, groups), mean_pooled(hidden, groups)], 1)
 
     def transformed(self, vectors: Tensor) -> Tensor:
-        """tanh(Wl z + bl), shape (B, n): the vectors in the other language's space."""
+        """Return tanh(Wl z + bl), shape (B, n): the vectors in the other language's space."""
         return torch.tanh(functional.linear(vectors, self.transform, self.transform_bias))
 
     def groups(self) -> dict[str, list[nn.Parameter]]:
-        """Every parameter that learns, once: word vectors and the end's, the encoder's, the transformation's."""
+        """Return every trained parameter once: of the words and the end, of the encoder, of the transformation."""
         return {
             "words": [self.word_vectors, self.end],
             "rec": [parameter for parameter in self.block.parameters() if parameter.requires_grad],
@@ -92,13 +92,13 @@ class MeanMaxEncoder(nn.Module):
         }
 
     def numpy(self) -> MeanMaxParameters:
-        """The current values."""
+        """Return the current values."""
         values = {name.rpartition(".")[2]: value.detach() for name, value in self.named_parameters()}
         return MeanMaxParameters(**{name: value.cpu().numpy().copy() for name, value in values.items()})
 
 
 class MeanEncoder(nn.Module):
-    """The mean of the vectors of one language with its transformation, as a trainable module.
+    """The mean of the word vectors of one language with its transformation, as a trainable module.
 
     Args:
         parameters: initial values.
@@ -113,10 +113,10 @@ class MeanEncoder(nn.Module):
         self.transform_bias = nn.Parameter(torch.from_numpy(parameters.transform_bias.copy()))
 
     def seed_dropout(self, seed: int) -> None:
-        """Nothing is dropped."""
+        """Do nothing, because nothing is dropped."""
 
     def forward(self, phrases: Phrases) -> tuple[Tensor, Tensor]:
-        """Encode B phrases: their vectors, shape (B, n), zero without known words; and zeros, shape (B,)."""
+        """Return the vectors of B phrases, shape (B, n), zero without known words; and zeros, shape (B,)."""
         device = self.word_vectors.device
         words = torch.from_numpy(phrases.words.astype(np.int64)).to(device)
         offsets = torch.from_numpy(np.ascontiguousarray(phrases.offsets[:-1])).to(device)
@@ -127,14 +127,14 @@ class MeanEncoder(nn.Module):
         return sums / counts.clamp(min=1), sums.new_zeros(len(phrases))
 
     def transformed(self, vectors: Tensor) -> Tensor:
-        """Wl z + bl, shape (B, n): the vectors in the other language's space."""
+        """Return Wl z + bl, shape (B, n): the vectors in the other language's space."""
         return functional.linear(vectors, self.transform, self.transform_bias)
 
     def groups(self) -> dict[str, list[nn.Parameter]]:
-        """What learns: the transformation."""
+        """Return the trained parameters: those of the transformation."""
         return {"words": [], "rec": [], "sem": [self.transform, self.transform_bias]}
 
     def numpy(self) -> MeanParameters:
-        """The current values."""
+        """Return the current values."""
         arrays = self.word_vectors, self.transform, self.transform_bias
         return MeanParameters(*(array.detach().cpu().numpy().copy() for array in arrays))

@@ -1,7 +1,7 @@
 """Definitions and parameters of the three encoders of phrases.
 
-Each definition is executed three times: by a network (`rae_network`, `networks`: batched and differentiable, for
-training), by kernels (for scoring) and by `tests/naive.py` (slow and obvious, the oracle of the other two).
+Each definition is implemented three times: by a network (`rae_network`, `networks`: batched and differentiable, for
+training), by kernels (for scoring) and by `tests/naive.py` (slow and obvious, the reference for the other two).
 
 **Recursive auto-encoder (RAE).**  Zhang et al. (2014), Eq. 2-5, after Socher et al. (2011).  With f = tanh and children
 c1, c2 of dimension n:
@@ -14,10 +14,10 @@ The tree of a phrase is built greedily: at every step the adjacent pair with the
 leftmost one on a tie, until one vector is left.  A one-word phrase is its word vector, a phrase without words the
 zero vector.  E_rec of a phrase is the sum over its nodes.
 
-A phrase is carried into the other language's space by the transformation f(Wl p + bl) (Eq. 9).
+A phrase is mapped into the other language's space by the transformation f(Wl p + bl) (Eq. 9).
 
 **Gated mean-max attention encoder.**  Zhang, Wu, Li and Zhang, "Gated Mean-Max Autoencoder for Paragraph
-Representations", Eq. 1-14, the encoder's half. With words w_1 .. w_N and, after them, the end of the sequence, w word
+Representations", Eq. 1-14, the encoder's half.  With words w_1 .. w_N and, after them, the end of the sequence, w word
 units, m hidden units and h heads:
 
     input          x_t = e_t + p_t                                     p_t sinusoidal, t from 1 (Eq. 6-7)
@@ -27,16 +27,16 @@ units, m hidden units and h heads:
     hidden         h_t = LN(f_t + b_t)                                                       (Eq. 11)
     phrase         z = [max_t h_t; mean_t h_t], n = 2 m                                      (Eq. 12-14)
 
-A phrase without words is the zero vector.  A phrase is carried into the other language's space by tanh(Wl z + bl), as
+A phrase without words is the zero vector.  A phrase is mapped into the other language's space by tanh(Wl z + bl), as
 in BRAE.
 
 **Mean of fixed word vectors.**  With the known words w_1 .. w_N of a phrase (those that have a vector) and their
 vectors e:
 
     phrase         z = (1 / N) sum_i e_i
-    carried        Wl z + bl, or z itself where both languages are in one space
+    transformed    Wl z + bl, or z itself where both languages are in one space
 
-A phrase without known words is the zero vector, and so is what it is carried to.
+A phrase without known words is the zero vector, and so is its transformation.
 """
 
 from __future__ import annotations
@@ -93,10 +93,10 @@ class RaeParameters:
     def random(cls, word_vectors: FloatArray, rng: np.random.Generator) -> RaeParameters:
         """Draw W1, W2, Wl from a normal distribution (section 3.3.3 of the paper); biases are zero.
 
-        The standard deviation, 1/sqrt(number of inputs), keeps the size of a vector from node to node.
+        The standard deviation, 1/sqrt(number of inputs), keeps the length of vectors from node to node.
 
         Args:
-            word_vectors: shape (V, n), used as they are.
+            word_vectors: shape (V, n), used unchanged.
             rng: source of randomness.
         """
         n = word_vectors.shape[1]
@@ -116,26 +116,26 @@ class RaeParameters:
 
     @classmethod
     def averaging(cls, word_vectors: FloatArray, rng: np.random.Generator) -> RaeParameters:
-        """Start near a model that makes sense: a parent is the mean of its children, which it hands back.
+        """Start near averaging: a parent is the mean of its children, and reconstructs both as itself.
 
         W1 = [I/2 I/2], W2 = [I; I], Wl = I, each plus a tenth of what `random` draws.
 
         Args:
-            word_vectors: shape (V, n), used as they are.
+            word_vectors: shape (V, n), used unchanged.
             rng: source of randomness.
         """
         drawn = cls.random(word_vectors, rng)
         tenth = np.float32(0.1)
-        one = np.eye(drawn.dimension, dtype=np.float32)
+        identity = np.eye(drawn.dimension, dtype=np.float32)
         return replace(
             drawn,
-            compose=np.hstack([one, one]) / 2 + tenth * drawn.compose,
-            reconstruct=np.vstack([one, one]) + tenth * drawn.reconstruct,
-            transform=one + tenth * drawn.transform,
+            compose=np.hstack([identity, identity]) / 2 + tenth * drawn.compose,
+            reconstruct=np.vstack([identity, identity]) + tenth * drawn.reconstruct,
+            transform=identity + tenth * drawn.transform,
         )
 
     def arrays(self) -> dict[str, FloatArray]:
-        """Name -> array, in the order of the definition."""
+        """Return the arrays by name, in the order of the definition."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
@@ -146,7 +146,7 @@ class MeanMaxParameters:
     Attributes:
         word_vectors: W_e, shape (V, w); row 0 is the unknown word.
         end: vector of the end of the sequence, shape (w,).
-        query, key, value: of all heads, one after another, each of shape (m, w).
+        query, key, value: matrices of all heads, concatenated, each of shape (m, w).
         attention_gain, attention_bias: of the first layer norm, shape (m,).
         widen, widen_bias: W1, b1, shapes (d, m) and (d,).
         narrow, narrow_bias: W2, b2, shapes (m, d) and (m,).
@@ -182,7 +182,7 @@ class MeanMaxParameters:
 
     @property
     def hidden(self) -> int:
-        """m, the hidden units."""
+        """m, the number of hidden units."""
         return int(self.query.shape[0])
 
     @property
@@ -191,7 +191,7 @@ class MeanMaxParameters:
         return 2 * self.hidden
 
     def arrays(self) -> dict[str, FloatArray]:
-        """Name -> array, in the order of the definition."""
+        """Return the arrays by name, in the order of the definition."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
@@ -200,7 +200,7 @@ class MeanParameters:
     """The parameters of one language, all float32.  V words, n dimensions.
 
     Attributes:
-        word_vectors: shape (V, n); row 0, the unknown word, is never looked at.
+        word_vectors: shape (V, n); row 0, the unknown word, is never used.
         transform, transform_bias: Wl, bl into the other language's space, shapes (n, n) and (n,).
     """
 
@@ -219,5 +219,5 @@ class MeanParameters:
         return int(self.word_vectors.shape[1])
 
     def arrays(self) -> dict[str, FloatArray]:
-        """Name -> array, in the order of the definition."""
+        """Return the arrays by name, in the order of the definition."""
         return {name: getattr(self, name) for name in ("word_vectors", "transform", "transform_bias")}

@@ -5,12 +5,12 @@ reconstruction error and its products with W1 are computed once, however many ph
 smaller numbers than their parents.  Nodes are computed in rounds (all missing candidates of a batch of phrases, then
 one merge in each phrase, and so on), eight at a time, which turns almost all arithmetic into small matrix products.
 
-The values of a node depend on its children alone, and sums are always taken in the same order, so a phrase has the
-same vector to the last bit whatever is encoded next to it.
+The values of a node depend only on its children, and sums are always computed in the same order, so the vector of a
+phrase is the same to the last bit whatever other phrases are encoded with it.
 
 Phrases of a table overlap: `of the`, or the tree `(of the) house`, occurs in thousands of them.  Phrases are encoded in
-batches of some thousand words, whose nodes are shared.  To keep nodes for the next batch would save computing a third
-of them, and take as long: they would not stay in the processor's cache.
+batches of some thousand words, whose nodes are shared.  Keeping nodes for the next batch would save computing a third
+of them, but no time: they would not stay in the processor's cache.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from phrasetool.phrase_encoder.encoder import BatchedEncoder
 from phrasetool.phrase_encoder.parameters import RaeParameters
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 
-# A line of memory, and how many nodes or phrases ahead lines are asked for.
+# Values per cache line, and the number of nodes or phrases that lines are prefetched ahead.
 _LINE = 16
 _AHEAD = 8
 
@@ -48,7 +48,7 @@ _ONE = np.float32(1.0)
 
 
 class TreeWeights(NamedTuple):
-    """W1, b1, W2 and b2 as kernels want them.
+    """W1, b1, W2 and b2, laid out for the kernels.
 
     Attributes:
         compose: [W1_left; W1_right], packed.
@@ -63,18 +63,18 @@ class TreeWeights(NamedTuple):
 
     @classmethod
     def packed(cls, w1: FloatArray, b1: FloatArray, w2: FloatArray, b2: FloatArray) -> TreeWeights:
-        """From the matrices and biases of the definition."""
+        """Pack the matrices and biases of the definition."""
         n = len(w1)
         return cls(pack(np.vstack([w1[:, :n], w1[:, n:]])), b1, pack(w2), pack_bias(b2))
 
 
 class ScoringWeights(NamedTuple):
-    """Other weights that scoring needs.
+    """Further weights that scoring needs.
 
     Attributes:
         word_vectors: shape (V, n).
-        word_products: [W1_left v; W1_right v] of each, shape (V, 2n).
-        transform, transform_bias: of the other language's space, packed.
+        word_products: [W1_left v; W1_right v] of each word vector v, shape (V, 2n).
+        transform, transform_bias: transformation into the other language's space, packed.
     """
 
     word_vectors: FloatArray
@@ -84,7 +84,7 @@ class ScoringWeights(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """Values of the nodes met so far, in arrays with room for more.
+    """Values of the nodes so far, in arrays with room for more.
 
     Attributes:
         vectors: shape (capacity, n).
@@ -94,7 +94,7 @@ class Nodes(NamedTuple):
         has_products: shape (capacity,).
         slots: the hash table of the pairs.
         word_nodes: the node of every word of the vocabulary, or -1.
-        state: how many nodes there are, shape (1,).
+        state: number of nodes, shape (1,).
     """
 
     vectors: FloatArray
@@ -108,7 +108,7 @@ class Nodes(NamedTuple):
 
     @classmethod
     def with_room(cls, capacity: int, vocabulary: int, n: int) -> Nodes:
-        """No nodes yet."""
+        """Return an empty set of nodes."""
         return cls(
             vectors=np.empty((capacity, n), np.float32),
             products=np.empty((capacity, 2 * n), np.float32),
@@ -130,7 +130,7 @@ class Nodes(NamedTuple):
 
 @borrowing_float_kernel
 def _parent(left: int, right: int, products: FloatArray, bias: FloatArray, row: int, out: FloatArray) -> None:
-    """Eq. 2 from the products of the children: out[row] = f(left + right + b1)."""
+    """Compute Eq. 2 from the products of the children: out[row] = f(left + right + b1)."""
     n = out.shape[1]
     for i in range(n):
         out[row, i] = tanh(products[left, i] + products[right, n + i] + bias[i])
@@ -138,7 +138,7 @@ def _parent(left: int, right: int, products: FloatArray, bias: FloatArray, row: 
 
 @borrowing_float_kernel
 def _prefetch_children(left: int, right: int, products: FloatArray) -> None:
-    """What `_parent` reads of two children."""
+    """Prefetch what `_parent` reads of two children."""
     n = products.shape[1] // 2
     for i in range(0, n + _LINE, _LINE):
         prefetch(products, (left, i))
@@ -153,14 +153,14 @@ def _prefetch_vector(node: int, vectors: FloatArray) -> None:
 
 @kernel
 def compute_nodes(first: int, last: int, nodes: Nodes, weights: TreeWeights) -> None:
-    """Vectors (Eq. 2) and reconstruction errors (Eq. 3, 4) of the nodes first..last-1 that have children."""
+    """Compute vectors (Eq. 2) and reconstruction errors (Eq. 3, 4) of the nodes first..last-1 that have children."""
     vectors, products, errors, children = nodes.vectors, nodes.products, nodes.errors, nodes.children
     reconstruct, reconstruct_bias, bias = weights.reconstruct, weights.reconstruct_bias, weights.compose_bias
     n = vectors.shape[1]
     outputs = reconstruct.shape[1]
     x = np.zeros((GROUP, n), np.float32)
     y = np.zeros((GROUP, outputs), np.float32)
-    # The children's vectors one behind the other, padded as their reconstructions are.
+    # The vectors of the children, concatenated and padded like their reconstructions.
     originals = np.zeros((GROUP, outputs), np.float32)
     group = np.zeros(GROUP, np.int64)
     start = first
@@ -196,27 +196,27 @@ def compute_nodes(first: int, last: int, nodes: Nodes, weights: TreeWeights) -> 
 
 
 @inner_kernel
-def _first_place(left: int, right: int, slots: Int32Array) -> int:
-    """Where the pair is looked for first."""
+def _first_slot(left: int, right: int, slots: Int32Array) -> int:
+    """Return the slot at which the search for a pair begins."""
     return home(np.uint64(left) << np.uint64(32) | np.uint64(right), len(slots))
 
 
 @borrowing_kernel
 def intern(left: int, right: int, nodes: Nodes) -> int:
-    """The node with these children; a new one is counted and computed later."""
+    """Return the node with these children; a new node is counted, and computed later."""
     slots, children, state = nodes.slots, nodes.children, nodes.state
     mask = len(slots) - 1
-    place = _first_place(left, right, slots)
+    slot = _first_slot(left, right, slots)
     while True:
-        node = np.int64(slots[place])
+        node = np.int64(slots[slot])
         if node < 0:
             break
         if children[node, 0] == left and children[node, 1] == right:
             return node
-        place = (place + 1) & mask
+        slot = (slot + 1) & mask
     node = state[0]
     state[0] = node + 1
-    slots[place] = node
+    slots[slot] = node
     children[node, 0] = left
     children[node, 1] = right
     return node
@@ -224,7 +224,7 @@ def intern(left: int, right: int, nodes: Nodes) -> int:
 
 @kernel
 def enter_words(words: Int32Array, word_vectors: FloatArray, word_products: FloatArray, nodes: Nodes) -> Int32Array:
-    """The node of each word; a word met for the first time is copied in (its products too, if they are given)."""
+    """Return the node of each word; a new word is copied in (its products too, if they are given)."""
     children, state, word_nodes = nodes.children, nodes.state, nodes.word_nodes
     vectors, products, has_products = nodes.vectors, nodes.products, nodes.has_products
     n = word_vectors.shape[1]
@@ -252,7 +252,7 @@ def enter_words(words: Int32Array, word_vectors: FloatArray, word_products: Floa
 def _first_candidates(
     offsets: Int64Array, items: Int32Array, candidates: Int32Array, active: Int64Array, nodes: Nodes
 ) -> int:
-    """Intern the adjacent pairs of every phrase of three words or more; return how many such phrases there are."""
+    """Intern the adjacent pairs of every phrase of three words or more; return the number of such phrases."""
     slots = nodes.slots
     count = 0
     previous, previous_end = np.int64(0), np.int64(0)
@@ -262,7 +262,7 @@ def _first_candidates(
             continue
         active[count] = i
         count += 1
-        # Neighbours in a table mostly begin with the same words, so their first pairs are the same.
+        # Successive phrases of a table mostly begin with the same words, so their first pairs are the same.
         j = start
         limit = min(end, start + previous_end - previous)
         while j < limit and items[j] == items[previous + j - start]:
@@ -272,7 +272,7 @@ def _first_candidates(
             candidates[j] = candidates[previous + j - start]
         for j in range(max(start, shared - 1), end - 1):
             later = min(j + _AHEAD, len(items) - 2)
-            prefetch(slots, _first_place(items[later], items[later + 1], slots))
+            prefetch(slots, _first_slot(items[later], items[later + 1], slots))
             candidates[j] = intern(items[j], items[j + 1], nodes)
         previous, previous_end = start, end
     return count
@@ -289,7 +289,7 @@ def _merge_best(
     candidates: Int32Array,
     nodes: Nodes,
 ) -> int:
-    """Replace the chosen pair of each active phrase by its node; return how many phrases still have three items."""
+    """Replace the chosen pair of each active phrase by its node; return the number of phrases still active."""
     slots = nodes.slots
     still = 0
     for a in range(n_active):
@@ -305,9 +305,9 @@ def _merge_best(
             for m in range(j, end - 1):
                 candidates[m] = candidates[m + 1]
             if j > start:
-                prefetch(slots, _first_place(items[j - 1], items[j], slots))
+                prefetch(slots, _first_slot(items[j - 1], items[j], slots))
             if j < end - 1:
-                prefetch(slots, _first_place(items[j], items[j + 1], slots))
+                prefetch(slots, _first_slot(items[j], items[j + 1], slots))
             active[still] = i
             best[still] = j
             still += 1
@@ -324,7 +324,7 @@ def _merge_best(
 def build_trees(
     offsets: Int64Array, items: Int32Array, computed: int, nodes: Nodes, weights: TreeWeights
 ) -> Int64Array:
-    """Merge greedily until every phrase has at most two items; return how many they are.
+    """Merge greedily until every phrase has at most two items; return the number of items of each phrase.
 
     `items` holds the word nodes of the phrases and is changed in place; nodes below `computed` are complete.
     """
@@ -365,7 +365,7 @@ def build_trees(
 def collect_roots(
     offsets: Int64Array, items: Int32Array, lengths: Int64Array, nodes: Nodes, compose_bias: FloatArray, out: FloatArray
 ) -> None:
-    """The root vector of every phrase whose tree has at most two items left; zero for a phrase without words."""
+    """Compute the root vector of every phrase with at most two items left; zero for a phrase without words."""
     vectors, products = nodes.vectors, nodes.products
     for i in range(len(lengths)):
         later = min(i + _AHEAD, len(lengths) - 1)
@@ -391,7 +391,7 @@ def encode_batch(
     encoded: FloatArray,
     transformed: FloatArray,
 ) -> None:
-    """The vectors of phrases, and what `transform` makes of them; `nodes` has room for theirs."""
+    """Compute the vectors of phrases and their transformations; `nodes` must have room for their nodes."""
     computed = nodes.state[0]
     items = enter_words(words, weights.word_vectors, weights.word_products, nodes)
     lengths = build_trees(offsets, items, computed, nodes, tree)
@@ -399,7 +399,7 @@ def encode_batch(
     transform(offsets, weights.transform, weights.transform_bias, unit, encoded, transformed)
 
 
-# A phrase of m words needs m nodes for them, m - 1 pairs at first and at most two more after each of m - 3 merges.
+# A phrase of m words has m nodes for them, m - 1 pairs at first and at most two more after each of m - 3 merges.
 _NODES_OF_WORD = 4
 
 
@@ -416,24 +416,24 @@ class PackedRae:
         self.tree = tree = TreeWeights.packed(
             parameters.compose, parameters.compose_bias, parameters.reconstruct, parameters.reconstruct_bias
         )
-        everyone = np.arange(len(word_vectors))
-        word_products = np.empty((len(everyone), 2 * n), np.float32)
-        project(everyone, word_vectors, tree.compose, word_products, everyone)
+        all_words = np.arange(len(word_vectors))
+        word_products = np.empty((len(all_words), 2 * n), np.float32)
+        project(all_words, word_vectors, tree.compose, word_products, all_words)
         self.weights = ScoringWeights(
             word_vectors, word_products, pack(parameters.transform), pack_bias(parameters.transform_bias)
         )
 
     def encoder(self, node_capacity: int) -> RaeEncoder:
-        """An encoder for one thread; see `RaeEncoder`."""
+        """Return an encoder for one thread; see `RaeEncoder`."""
         return RaeEncoder(self, node_capacity)
 
 
 class RaeEncoder(BatchedEncoder):
-    """Encodes phrases on CPU.  Not for use by two threads at once; threads share a `PackedRae` instead.
+    """Recursive auto-encoder of phrases on CPU, not thread-safe; threads share a `PackedRae` instead.
 
     Args:
         packed: the parameters.
-        node_capacity: nodes (words and interned pairs) that there is room for, unless one phrase needs more; a node
+        node_capacity: number of nodes (words and interned pairs) to allocate, unless one phrase needs more; a node
             takes about 12 n + 30 bytes.  Less than 2^15 makes batches smaller, which never changes a result.
     """
 
@@ -460,7 +460,7 @@ class RaeEncoder(BatchedEncoder):
 
 @kernel
 def find_roots(offsets: Int64Array, items: Int32Array, lengths: Int64Array, nodes: Nodes) -> Int64Array:
-    """The root node of every phrase, -1 for a phrase without words."""
+    """Return the root node of every phrase, -1 for a phrase without words."""
     roots = np.full(len(lengths), -1, np.int64)
     for i in range(len(lengths)):
         start = offsets[i]
@@ -475,7 +475,7 @@ def find_roots(offsets: Int64Array, items: Int32Array, lengths: Int64Array, node
 def collect_vectors_and_errors(
     roots: Int64Array, nodes: Nodes, out_vectors: FloatArray, out_errors: FloatArray
 ) -> None:
-    """Root vectors, and E_rec of every phrase: the sum over the nodes of its tree (Eq. 5)."""
+    """Compute root vectors, and E_rec of every phrase: the sum over the nodes of its tree (Eq. 5)."""
     count, children = nodes.state[0], nodes.children
     totals = np.zeros(count, np.float32)
     for node in range(count):
@@ -491,7 +491,7 @@ def collect_vectors_and_errors(
 def order_used(
     roots: Int64Array, children: Int32Array, d_errors: FloatArray, weights: FloatArray
 ) -> tuple[Int64Array, Int64Array]:
-    """Parents used by some tree, highest first, and where each height begins; weights[node] = its share of dE_rec."""
+    """Return the parents used by any tree, highest first, and the start of each height; sum dE_rec in weights[node]."""
     count = len(weights)
     used = np.zeros(count, np.bool_)
     for i in range(len(roots)):
@@ -517,12 +517,12 @@ def order_used(
     for level in range(highest):
         starts[level + 1] += starts[level]
     order = np.empty(starts[highest], np.int64)
-    places = starts.copy()
+    positions = starts.copy()
     for node in range(count):
         if heights[node] > 0:
             level = highest - heights[node]
-            order[places[level]] = node
-            places[level] += 1
+            order[positions[level]] = node
+            positions[level] += 1
     return order, starts
 
 
@@ -538,7 +538,7 @@ def back_through_errors(
     d_pairs: FloatArray,
     d_parents: FloatArray,
 ) -> None:
-    """Gradients of E_rec (Eq. 3, 4) at every used parent; d_parents gets the part that flows through W2."""
+    """Compute gradients of E_rec (Eq. 3, 4) at every used parent; d_parents gets the part that flows through W2."""
     n = parents.shape[1]
     x = np.zeros((GROUP, n), np.float32)
     y = np.zeros((GROUP, reconstruct.shape[1]), np.float32)
@@ -574,7 +574,7 @@ def back_through_composition(
     d_pairs: FloatArray,
     d_parents: FloatArray,
 ) -> None:
-    """From the roots to the words (Eq. 2); nodes of one height do not depend on each other."""
+    """Propagate gradients from the roots to the words (Eq. 2); nodes of one height do not depend on each other."""
     n = parents.shape[1]
     x = np.zeros((GROUP, n), np.float32)
     y = np.zeros((GROUP, compose_back.shape[1]), np.float32)

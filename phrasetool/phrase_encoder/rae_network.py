@@ -5,8 +5,8 @@ pass; the backward pass is written out here (back-propagation through structure,
 tree held fixed, as the paper does (section 3.3.3).  A batch is sorted by length, so that the phrases still active at
 a step are always the first ones, and every step is a handful of matrix operations on all of them.
 
-On CPU the forward pass takes the scoring kernels.  Nodes that several phrases of a batch share are computed once in
-both directions; their gradients add up.  The tests hold both backward passes against each other.
+On CPU the forward pass uses the scoring kernels.  Nodes that several phrases of a batch share are computed once in
+both directions; their gradients add up.  The tests compare both backward passes with each other.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from phrasetool.phrases import FloatArray, Int64Array, Phrases
 
 
 class NodesPool:
-    """Nodes to use again; they are out between the forward and the backward pass of a batch."""
+    """Pool of reusable nodes; a batch holds its nodes from the forward to the backward pass."""
 
     def __init__(self) -> None:
         self._free: list[Nodes] = []
@@ -52,16 +52,16 @@ class NodesPool:
         return Nodes.with_room(max(needed, 1 << 13), vocabulary, n)
 
     def give(self, nodes: Nodes) -> None:
-        """Take nodes back."""
+        """Return nodes to the pool."""
         nodes.forget()
         self._free.append(nodes)
 
 
 class WordGradient:
-    """The gradient of the word vectors, in one tensor used over and over.
+    """The gradient of the word vectors, in one tensor that is reused.
 
-    A batch has a small part of the vocabulary.  A new gradient for every batch, made of zeros and then copied by
-    autograd, would take a quarter of the time of training.
+    A batch contains a small part of the vocabulary.  A new gradient for every batch, filled with zeros and then copied
+    by autograd, would take a quarter of the training time.
     """
 
     def __init__(self) -> None:
@@ -88,9 +88,9 @@ class WordGradient:
 
 
 class GreedyComposeOnCpu(torch.autograd.Function):
-    """Word vectors and parameters -> roots (B, n) and reconstruction errors (B,).
+    """Greedy composition on CPU: word vectors and parameters -> roots (B, n) and reconstruction errors (B,).
 
-    The gradient of the word vectors goes through a `WordGradient`, not through autograd.
+    The gradient of the word vectors is added to a `WordGradient`, not passed through autograd.
     """
 
     @staticmethod
@@ -105,7 +105,7 @@ class GreedyComposeOnCpu(torch.autograd.Function):
         pool: NodesPool,
         word_gradient: WordGradient,
     ) -> tuple[Tensor, Tensor]:
-        """Encode, keeping the nodes for the way back."""
+        """Encode phrases, and keep the nodes for the backward pass."""
         table = word_vectors.detach().numpy()
         n = table.shape[1]
         weights = TreeWeights.packed(*(value.detach().numpy() for value in (w1, b1, w2, b2)))
@@ -130,7 +130,7 @@ class GreedyComposeOnCpu(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, d_roots: Tensor, d_errors: Tensor) -> Any:  # type: ignore[override]
-        """Gradients of everything that forward was given."""
+        """Return the gradients of all arguments of `forward`, those of the word vectors through a `WordGradient`."""
         w1, w2 = context.saved_tensors
         nodes: Nodes = context.nodes
         roots, words = context.roots, context.words
@@ -164,20 +164,20 @@ _Computed = tuple[Tensor, Tensor, Tensor]
 
 
 class GreedySearch:
-    """The merges of B phrases of up to m words, at each step that of the smallest error (section 3.3.2 of the paper).
+    """Greedy merges of B phrases of up to m words, by the smallest error at each step (section 3.3.2 of the paper).
 
     Nodes live in one buffer: leaf j of phrase b is node j * B + b, its merge at step s is node (m + s) * B + b.
 
     Args:
         leaves: vectors of words, shape (m, B, n), longest phrases first.
         weights: W1 (n, 2n), b1 (n,), W2 (2n, n) and b2 (2n,).
-        active: how many phrases have more than 0, 1, .. m - 1 words.
+        active: number of phrases with more than 0, 1, .. m - 1 words.
 
     Attributes:
         nodes: shape ((2 m - 1) B, n).
-        children: the two nodes that each step made one, int64, shape (2, m - 1, B).
-        reconstructions: of them, shape (m - 1, B, 2 n).
-        errors: of all steps of a phrase together, shape (B,).
+        children: the two nodes merged in each step, int64, shape (2, m - 1, B).
+        reconstructions: their reconstructions, shape (m - 1, B, 2 n).
+        errors: sum of the errors of all steps of a phrase, shape (B,).
     """
 
     def __init__(self, leaves: Tensor, weights: tuple[Tensor, Tensor, Tensor, Tensor], active: list[int]) -> None:
@@ -199,7 +199,7 @@ class GreedySearch:
         self._all_neighbours()
 
     def _all_neighbours(self) -> None:
-        """Compute the parent of each two neighbours: candidate k of a phrase is the pair of its items k and k + 1."""
+        """Compute the parents of all adjacent pairs: candidate k of a phrase is the pair of its items k and k + 1."""
         counts, device = self._active[1 : self._words], self._items.device
         left = torch.cat([self._items[k, :a] for k, a in enumerate(counts)])
         right = torch.cat([self._items[k + 1, :a] for k, a in enumerate(counts)])
@@ -214,7 +214,7 @@ class GreedySearch:
         self._stores, self._bases = [computed], [0]
 
     def run(self) -> None:
-        """All steps."""
+        """Perform all steps."""
         for step in range(self._steps):
             if not (count := self._active[step + 1]):
                 break
@@ -223,7 +223,7 @@ class GreedySearch:
                 self._close_gap(step, best[:still])
 
     def _merge(self, step: int, count: int) -> Tensor:
-        """Make the best neighbours of the first phrases one; which candidates they were."""
+        """Merge the best pair of each of the first `count` phrases; return the chosen candidates."""
         best = self._scores[: self._steps - step, :count].argmin(0)
         rows = self._rows[:count]
         self.children[0, step, :count] = self._items[best, rows]
@@ -236,11 +236,11 @@ class GreedySearch:
         return best
 
     def _close_gap(self, step: int, best: Tensor) -> None:
-        """Item `best` of phrases becomes the parent, later items and candidates move down by one."""
+        """Replace item `best` of phrases by the parent, and move later items and candidates down by one."""
         still, width, device = len(best), self._steps - step, best.device
         rows, first = self._rows[:still], (self._words + step) * self._batch
-        made = slice(first, first + still)
-        torch.mm(self.nodes[made], self._split.T, out=self._products[made])
+        merged = slice(first, first + still)
+        torch.mm(self.nodes[merged], self._split.T, out=self._products[merged])
         where = torch.arange(width, device=device)[:, None]
         items = self._items[: width + 1, :still].gather(0, where + (where > best).long())
         items[best, rows] = first + rows
@@ -261,7 +261,7 @@ class GreedySearch:
         self._bases.append(base)
 
     def roots(self) -> Tensor:
-        """The last merge of each phrase, or its one word, shape (B, n)."""
+        """Return the last merge of each phrase, or its only word, shape (B, n)."""
         roots = self.nodes[: self._batch].clone()
         for step in range(self._steps):
             # Phrases of exactly step + 2 words end with this merge.
@@ -273,7 +273,7 @@ class GreedySearch:
 
 @dataclass(frozen=True)
 class _Candidates:
-    """Computes what a pair of nodes would become."""
+    """Computation of the candidates: parents of pairs of nodes that may be merged."""
 
     nodes: Tensor
     products: Tensor
@@ -282,7 +282,7 @@ class _Candidates:
     b2: Tensor
 
     def compute(self, left: Tensor, right: Tensor) -> _Computed:
-        """Parents (K, n), reconstructions (K, 2n) and errors (K,) of K pairs of nodes (Eq. 2-4)."""
+        """Return parents (K, n), reconstructions (K, 2n) and errors (K,) of K pairs of nodes (Eq. 2-4)."""
         n = self.nodes.shape[1]
         parents = self.products[:, :n].index_select(0, left)
         parents += self.products[:, n:].index_select(0, right)
@@ -294,7 +294,7 @@ class _Candidates:
 
 
 def _gather(stores: list[_Computed], bases: list[int], place: Tensor) -> _Computed:
-    """Rows `place` of the stores laid end to end."""
+    """Return the rows `place` of the concatenated stores."""
     if len(stores) == 1:
         return tuple(part.index_select(0, place) for part in stores[0])  # type: ignore[return-value]
     outs = [part.new_empty((len(place), *part.shape[1:])) for part in stores[0]]
@@ -306,7 +306,7 @@ def _gather(stores: list[_Computed], bases: list[int], place: Tensor) -> _Comput
 
 
 def _pairs_left(active: list[int], merges: int, count: int, device: torch.device) -> Tensor:
-    """How many adjacent pairs the first `count` phrases have when `merges` - 1 merges are done."""
+    """Return the number of adjacent pairs of the first `count` phrases after `merges` - 1 merges."""
     left = torch.zeros(count, dtype=torch.int64, device=device)
     for a in active[merges:]:
         left[:a] += 1
@@ -319,7 +319,7 @@ class PhraseBatch:
 
     Attributes:
         words: int64, shape (B, m), padded with 0.
-        active: how many phrases have more than 0, 1, .. m - 1 words; `active[0]` counts the phrases with any word.
+        active: number of phrases with more than 0, 1, .. m - 1 words; `active[0]` counts the phrases with any word.
         order: int64, shape (B,): row i holds phrase `order[i]`.
     """
 
@@ -329,7 +329,7 @@ class PhraseBatch:
 
     @classmethod
     def from_phrases(cls, phrases: Phrases, device: torch.device | str = "cpu") -> PhraseBatch:
-        """Sort (stably) and pad."""
+        """Sort phrases (stably) and pad them."""
         lengths = phrases.lengths
         order = np.argsort(-lengths, kind="stable")
         longest = max(int(lengths.max(initial=0)), 1)
@@ -343,7 +343,7 @@ class PhraseBatch:
 
 
 class _GreedyCompose(torch.autograd.Function):
-    """Leaves and parameters -> roots (B, n) and reconstruction errors (B,), in the order of the batch's rows.
+    """Greedy composition: leaves and parameters -> roots (B, n) and reconstruction errors (B,), by row of the batch.
 
     Nodes live in one buffer: leaf j of phrase b is node j * B + b, its merge at step s is node (m + s) * B + b.
     """
@@ -401,7 +401,7 @@ class _GreedyCompose(torch.autograd.Function):
             d = (gradient[first : first + a] + from_error[part]).mul_(slope[part])
             d_parent[part] = d
             d_pair = torch.addmm(difference[part], d, w1)
-            # Within a step every child belongs to another phrase, so no index occurs twice.
+            # Within a step every child belongs to a different phrase, so no index occurs twice.
             gradient[left[part]] += d_pair[:, :n]
             gradient[right[part]] += d_pair[:, n:]
         d_w1, d_b1 = d_parent.T @ pair, d_parent.sum(0)
@@ -416,8 +416,8 @@ def _apply(function: Any, *arguments: Any) -> tuple[Tensor, Tensor]:
 class RecursiveAutoencoder(nn.Module):
     """The RAE of one language with its transformation, as a trainable module.
 
-    On CPU, in float32, phrases are encoded by the kernels of `cpu_training`, elsewhere by batched torch
-    operations; `force_torch` uses the latter everywhere.
+    On CPU, in float32, phrases are encoded by the kernels of `rae_kernels`, otherwise by batched torch operations;
+    `force_torch` enforces the latter.
 
     Args:
         parameters: initial values.
@@ -460,11 +460,11 @@ class RecursiveAutoencoder(nn.Module):
         return roots.index_select(0, back), errors.index_select(0, back)
 
     def transformed(self, vectors: Tensor) -> Tensor:
-        """f(Wl p + bl), shape (B, n): the vectors in the other language's space (Eq. 9)."""
+        """Return f(Wl p + bl), shape (B, n): the vectors in the other language's space (Eq. 9)."""
         return torch.tanh(nn.functional.linear(vectors, self.transform, self.transform_bias))
 
     def groups(self) -> dict[str, list[nn.Parameter]]:
-        """Every parameter once: of the words, of the tree, of the transformation."""
+        """Return every parameter once: of the words, of the tree, of the transformation."""
         return {
             "words": [self.word_vectors],
             "rec": [self.compose, self.compose_bias, self.reconstruct, self.reconstruct_bias],
@@ -472,8 +472,8 @@ class RecursiveAutoencoder(nn.Module):
         }
 
     def seed_dropout(self, seed: int) -> None:
-        """Nothing is dropped here."""
+        """Do nothing, because nothing is dropped."""
 
     def numpy(self) -> RaeParameters:
-        """The current values."""
+        """Return the current values."""
         return RaeParameters(**{name: value.detach().cpu().numpy().copy() for name, value in self.named_parameters()})

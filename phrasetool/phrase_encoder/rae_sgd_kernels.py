@@ -43,12 +43,12 @@ class SgdMatrices(NamedTuple):
 
 
 class PartnerVectors(NamedTuple):
-    """Vectors of the other language, which stay as they are.
+    """Vectors of the other language, which are constants.
 
     Attributes:
         true, corrupted: vectors of distinct phrases, shape (P, n): partners, and partners with random words.
-        true_rows, corrupted_rows: int64, shape (N,): the row of each pair; without any row, the encoder is trained
-            alone, and its transformation stays as it is.
+        true_rows, corrupted_rows: int64, shape (N,): the row of each pair; if empty, the encoder is trained alone, and
+            its transformation does not change.
     """
 
     true: FloatArray
@@ -63,9 +63,9 @@ class SgdRates(NamedTuple):
     Attributes:
         reconstruction: weight of E_rec in the objective.
         semantic: weight of the semantic error.
-        margin: of the max-margin loss.
+        margin: margin of the max-margin loss.
         word_step, matrix_step, transform_step: step sizes of a pair.
-        word_decay, matrix_decay, transform_decay: the same, times the L2 weights.
+        word_decay, matrix_decay, transform_decay: step sizes times L2 weights.
     """
 
     reconstruction: np.float32
@@ -85,10 +85,11 @@ class _BatchRecord(NamedTuple):
     Attributes:
         pairs, parents: children, shape (R, 2n), and vectors, shape (R, n), of the merged nodes.
         compose_slopes, reconstruct_slopes: gradients before the tanh, shapes (R, n) and (R, 2n).
-        roots, transform_slopes: of the phrases with a semantic gradient, shape (R, n).
+        roots, transform_slopes: vectors, and gradients before the tanh of the transformation, of the phrases with a
+            semantic gradient, shape (R, n).
         words: int64, shape (R,).
         word_gradients: shape (R, n).
-        counts: int64, shape (3,): rows in use: nodes, roots, words.
+        counts: int64, shape (3,): number of rows in use for nodes, roots and words.
     """
 
     pairs: FloatArray
@@ -108,9 +109,9 @@ class _Tree(NamedTuple):
     Attributes:
         vectors, rebuilt, errors: shapes (M, n), (M, 2n) and (M,).
         children: int64, shape (M, 2).
-        gradients: of the vectors, shape (M, n).
+        gradients: gradients of the vectors, shape (M, n).
         items: int64, nodes that are not merged yet, in order.
-        candidates: int64, the node that items j and j + 1 would become.
+        candidates: int64, the node that would replace items j and j + 1.
         merged: int64, nodes in the order of the merges.
     """
 
@@ -126,7 +127,7 @@ class _Tree(NamedTuple):
 
 @borrowing_float_kernel
 def _add_product(rows: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
-    """sums += weights @ rows, a few rows at a time, always in the same order."""
+    """Add weights @ rows to sums, a few rows at a time, always in the same order."""
     whole = len(weights) - len(weights) % _AT_ONCE
     for k in range(0, whole, _AT_ONCE):
         a, b, c, d = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
@@ -141,7 +142,7 @@ def _add_product(rows: FloatArray, weights: FloatArray, sums: FloatArray) -> Non
 def _update_matrix(
     matrix: FloatArray, scale: float, step: float, outputs: FloatArray, inputs: FloatArray, count: int
 ) -> None:
-    """matrix = scale * matrix - step * sum of outer(outputs[r], inputs[r])."""
+    """Compute matrix = scale * matrix - step * sum of outer(outputs[r], inputs[r])."""
     for i in range(matrix.shape[0]):
         row = matrix[i]
         if count == 0:
@@ -168,7 +169,7 @@ def _update_bias(bias: FloatArray, scale: float, step: float, slopes: FloatArray
 
 @borrowing_float_kernel
 def _compute_node(node: int, left: int, right: int, tree: _Tree, matrices: SgdMatrices) -> None:
-    """The parent of two nodes and its reconstruction error (Eq. 2 to 4)."""
+    """Compute the parent of two nodes and its reconstruction error (Eq. 2 to 4)."""
     n = tree.vectors.shape[1]
     parent, rebuilt = tree.vectors[node], tree.rebuilt[node]
     tree.children[node, 0], tree.children[node, 1] = left, right
@@ -195,7 +196,7 @@ def _compute_node(node: int, left: int, right: int, tree: _Tree, matrices: SgdMa
 
 @borrowing_float_kernel
 def _build_tree(words: Int32Array, vectors: FloatArray, tree: _Tree, matrices: SgdMatrices) -> int:
-    """Merge the neighbours of the smallest error, the leftmost on a tie; return the root."""
+    """Repeatedly merge the adjacent pair with the smallest error, the leftmost on a tie; return the root."""
     n, count = vectors.shape[1], len(words)
     for j in range(count):
         tree.items[j] = j
@@ -241,11 +242,11 @@ def _semantic_gradient(
     rates: SgdRates,
     record: _BatchRecord,
 ) -> float:
-    """The max-margin error of a phrase (Eq. 12), and its gradient, added to that of the root."""
+    """Return the max-margin error of a phrase (Eq. 12), and add its gradient to that of the root."""
     n = tree.vectors.shape[1]
-    place = record.counts[1]
+    row = record.counts[1]
     true, corrupted = partners.true[partners.true_rows[pair]], partners.corrupted[partners.corrupted_rows[pair]]
-    slopes = record.transform_slopes[place]
+    slopes = record.transform_slopes[row]
     for i in range(n):
         slopes[i] = matrices.transform_bias[i]
     _add_product(matrices.transform_turned, tree.vectors[root], slopes)
@@ -258,7 +259,7 @@ def _semantic_gradient(
     if loss <= _ZERO:
         return 0.0
     for i in range(n):
-        record.roots[place, i] = tree.vectors[root, i]
+        record.roots[row, i] = tree.vectors[root, i]
         slopes[i] = rates.semantic * (corrupted[i] - true[i]) * (_ONE - slopes[i] * slopes[i])
     _add_product(matrices.transform, slopes, tree.gradients[root])
     record.counts[1] += 1
@@ -267,23 +268,23 @@ def _semantic_gradient(
 
 @borrowing_float_kernel
 def _back_propagate(words: Int32Array, tree: _Tree, matrices: SgdMatrices, weight: float, record: _BatchRecord) -> None:
-    """Gradients of a phrase's nodes and words, the tree held fixed."""
+    """Compute the gradients of a phrase's nodes and words, with the tree held fixed."""
     n = tree.vectors.shape[1]
     for step in range(len(words) - 2, -1, -1):
         node = tree.merged[step]
         left, right = tree.children[node, 0], tree.children[node, 1]
         parent, rebuilt, gradient = tree.vectors[node], tree.rebuilt[node], tree.gradients[node]
-        place = record.counts[0]
+        row = record.counts[0]
         record.counts[0] += 1
-        pair, compose_slopes = record.pairs[place], record.compose_slopes[place]
-        reconstruct_slopes = record.reconstruct_slopes[place]
+        pair, compose_slopes = record.pairs[row], record.compose_slopes[row]
+        reconstruct_slopes = record.reconstruct_slopes[row]
         for i in range(n):
             pair[i], pair[n + i] = tree.vectors[left, i], tree.vectors[right, i]
-            record.parents[place, i] = parent[i]
+            record.parents[row, i] = parent[i]
         for i in range(2 * n):
             difference = weight * (pair[i] - rebuilt[i])
             reconstruct_slopes[i] = -difference * (_ONE - rebuilt[i] * rebuilt[i])
-            # From here on the difference is needed alone.
+            # From here on, only the difference is needed.
             rebuilt[i] = difference
         _add_product(matrices.reconstruct, reconstruct_slopes, gradient)
         for i in range(n):
@@ -293,11 +294,11 @@ def _back_propagate(words: Int32Array, tree: _Tree, matrices: SgdMatrices, weigh
             tree.gradients[left, i] += rebuilt[i]
             tree.gradients[right, i] += rebuilt[n + i]
     for j in range(len(words)):
-        place = record.counts[2]
+        row = record.counts[2]
         record.counts[2] += 1
-        record.words[place] = words[j]
+        record.words[row] = words[j]
         for i in range(n):
-            record.word_gradients[place, i] = tree.gradients[j, i]
+            record.word_gradients[row, i] = tree.gradients[j, i]
 
 
 @borrowing_float_kernel
@@ -311,7 +312,7 @@ def _update_words(
     record: _BatchRecord,
     uses: Int64Array,
 ) -> None:
-    """Each pair shrinks the vectors of its distinct words; then gradients are subtracted; `uses` stays all zero."""
+    """Shrink the vectors of each pair's distinct words, then subtract gradients; `uses` is zero before and after."""
     for pair in range(first, last):
         for k in range(offsets[pair], offsets[pair + 1]):
             new = 1
@@ -360,7 +361,7 @@ def run_sgd(
     partners: PartnerVectors,
     rates: SgdRates,
 ) -> tuple[float, float]:
-    """Update the parameters of one language on N phrases, a batch after the other.
+    """Update the parameters of one language on N phrases, batch by batch.
 
     Args:
         offsets, words: the phrases, as in `Phrases`.

@@ -29,7 +29,7 @@ _ONE = np.float32(1.0)
 
 @borrowing_float_kernel
 def _dot(a: FloatArray, i: int, b: FloatArray, j: int) -> float:
-    """Of the rows a[i] and b[j]: four running sums, in a fixed order."""
+    """Return the dot product of the rows a[i] and b[j]: four running sums, in a fixed order."""
     n = a.shape[1]
     whole = n - n % 4
     s0, s1, s2, s3 = _ZERO, _ZERO, _ZERO, _ZERO
@@ -67,7 +67,7 @@ def pair_cosines(
     source_vectors: tuple[FloatArray, FloatArray],
     target_vectors: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
-    """Both similarities of N pairs: sim_st = cos(f(Wl_s p_s + bl_s), p_t) and sim_ts, its mirror image.
+    """Return both similarities of N pairs: sim_st = cos(f(Wl_s p_s + bl_s), p_t) and sim_ts, its mirror image.
 
     Args:
         source_index, target_index: shape (N,), rows of the vectors.
@@ -78,7 +78,7 @@ def pair_cosines(
         float32, shape (N, 2), in [-1, 1]; 0 where a vector is zero.
 
     Raises:
-        ValueError: shapes or types do not fit.
+        ValueError: shapes or types do not agree, or an index is out of range.
     """
     arrays = [*source_vectors, *target_vectors]
     if any(a.dtype != np.float32 or a.ndim != 2 or a.shape[1] != arrays[0].shape[1] for a in arrays):
@@ -95,12 +95,12 @@ def pair_cosines(
     return similarities
 
 
-# The similarity that a training pair as unlike as `_SHARE` of them gets: the threshold of Zhang et al. (2014).
+# The similarity that all but a share `_SHARE` of the training pairs exceed: the threshold of Zhang et al. (2014).
 LEVEL = 0.7
 _SHARE = 0.01
-# Pairs that a calibration is fitted to, at most.
+# Maximum number of pairs that a calibration is fitted to.
 _SAMPLE = 200_000
-# Cosines closer together do not tell pairs from random pairs.
+# Minimum difference between cosines that distinguish pairs from random pairs.
 _LEAST_DISTANCE = 0.01
 
 
@@ -156,12 +156,12 @@ class Calibration:
         _calibrate(similarities, np.float32(self.random), np.float32(self.pair))
 
     def as_dict(self) -> dict[str, float]:
-        """For `config.json`."""
+        """Return the calibration for `config.json`."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
-        """The inverse of `as_dict`.
+        """Return the calibration that `as_dict` described.
 
         Raises:
             ValueError: a value is missing, is not a number, or is out of range.
@@ -178,12 +178,12 @@ class Calibration:
         """Fit a calibration to training pairs.
 
         Args:
-            score_pairs: of the trained model, without a calibration; see `BilingualScorer.score_pairs`.
+            score_pairs: scoring by the trained model, without calibration; see `BilingualScorer.score_pairs`.
             sources, targets: the sides of the N training pairs.
-            seed: of the random pairs.
+            seed: seed of the random pairs.
 
         Returns:
-            None where the model does not tell the pairs from random pairs, so that there is nothing to calibrate.
+            None if the model does not distinguish the pairs from random pairs, so that there is nothing to calibrate.
         """
         rng = np.random.default_rng([seed, 7])
         rows = np.sort(rng.permutation(len(sources))[:_SAMPLE])
@@ -192,7 +192,7 @@ class Calibration:
             return None
         pairs = score_pairs(sources, targets).max(axis=1)
         shuffled = score_pairs(sources, targets.select(rng.permutation(len(targets)))).max(axis=1)
-        # Rounded, so that the last bits of a sum do not decide.
+        # Rounded, so that the last bits of a sum have no influence.
         pair, random = round(float(np.quantile(pairs, _SHARE)), 4), round(float(np.median(shuffled)), 4)
         return cls(random, pair) if random > -1 and random + _LEAST_DISTANCE < pair < 1 else None
 
@@ -203,10 +203,10 @@ class Scores:
 
     Attributes:
         similarities: float32, shape (N, 2), source-to-target first, in [-1, 1]; 0 for a malformed entry.
-        scored: bool, shape (N,); False where the source or the target holds no known word (or the entry is malformed):
-            its similarity says nothing, and no rule may prune by it.
+        scored: bool, shape (N,); False where the source or the target has no known word (or the entry is malformed):
+            its similarity is meaningless, and no rule may prune by it.
         logarithms: whether there is one column instead, shape (N, 1), of natural logarithms of probabilities, NaN where
-            nothing is said.
+            there is no score.
     """
 
     similarities: FloatArray
@@ -225,20 +225,20 @@ def _any_known(offsets: Int64Array, words: Int32Array, known: npt.NDArray[np.boo
 
 
 def has_known_word(phrases: Phrases) -> npt.NDArray[np.bool_]:
-    """For each phrase whether at least one of its words is in the vocabulary; shape (N,)."""
+    """Return for each phrase whether at least one of its words is in the vocabulary; shape (N,)."""
     known = np.empty(len(phrases), np.bool_)
     _any_known(phrases.offsets, phrases.words, known)
     return known
 
 
 class BilingualScorer:
-    """Scores entries with an encoder and a transformation per language.
+    """Scorer of entries, with an encoder and a transformation per language.
 
-    Threads may call it at the same time: each gets its own encoders, the parameters are shared.
+    It is thread-safe: each thread gets its own encoders, the parameters are shared.
 
     Args:
         source, target: the parameters of the two languages, laid out for scoring.
-        node_capacity: intermediate vectors that an encoder keeps at a time; bounds the memory.
+        node_capacity: number of intermediate vectors that an encoder keeps at a time; bounds the memory.
         calibration: maps cosines to similarities; None for cosines.
     """
 
@@ -257,7 +257,7 @@ class BilingualScorer:
         self._local = threading.local()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Another process has threads of its own.
+        # Encoders belong to threads, and are not pickled.
         return BilingualScorer, (*self._packed, self._capacity, self._calibration)
 
     def _encoders(self) -> tuple[PhraseEncoder, PhraseEncoder]:
@@ -268,15 +268,15 @@ class BilingualScorer:
         return encoders
 
     def encode_sources(self, phrases: Phrases) -> tuple[FloatArray, FloatArray]:
-        """Source phrases and their transformations into the target space: float32 (N, n), of length one or zero."""
+        """Encode source phrases, and transform them into the target space: float32 (N, n), of length one or zero."""
         return self._encoders()[0].encode(phrases)
 
     def encode_targets(self, phrases: Phrases) -> tuple[FloatArray, FloatArray]:
-        """Target phrases and their transformations into the source space: float32 (N, n), of length one or zero."""
+        """Encode target phrases, and transform them into the source space: float32 (N, n), of length one or zero."""
         return self._encoders()[1].encode(phrases)
 
     def score_pairs(self, sources: Phrases, targets: Phrases) -> FloatArray:
-        """Similarities of the pairs (sources[i], targets[i]); float32, shape (N, 2)."""
+        """Return the similarities of the pairs (sources[i], targets[i]); float32, shape (N, 2)."""
         if len(sources) != len(targets):
             raise ValueError(f"{len(sources)} sources and {len(targets)} targets")
         numbers, distinct = distinct_phrases(sources)
@@ -309,7 +309,7 @@ class BilingualScorer:
 
 
 def by_cosine(scorer: BilingualScorer) -> Comparison:
-    """Compares by the mean of both similarities."""
+    """Return a comparison by the mean of both similarities."""
 
     def compare(sources: Phrases, targets: Phrases) -> Callable[[Int64Array, Int64Array], FloatArray]:
         vectors = scorer.encode_sources(sources), scorer.encode_targets(targets)

@@ -1,4 +1,4 @@
-"""Hyper-parameters, with the BRAE paper's values as defaults where the paper has one."""
+"""Hyper-parameters of training on phrase pairs; with the loss `max-margin`, the BRAE paper's where it has one."""
 
 from __future__ import annotations
 
@@ -25,44 +25,45 @@ STARTS = ("averaging", "normal")
 VECTORS = ("word2vec", "centred", "random")
 PAIRS = "pairs"
 CALIBRATIONS = (PAIRS, "none")
-# Pairs per update in place of one where each update is a series of calls of torch.
+# Pairs per update, instead of one, if each update is a series of calls of torch.
 _TORCH_BATCH = 64
-# Settings that are neither numbers nor texts.
+# Settings that are neither numbers nor strings.
 _COMPOSED = ("loss_options", "encoder_options")
 
 
 @dataclass(frozen=True)
 class TrainingSettings(Options):
-    """Everything that decides what training does.
+    """All settings that determine the training.
 
     Attributes:
         loss: one of `OBJECTIVES`.
         encoder: one of `ENCODERS`.
         dimension: n.
-        iterations: passes over the pairs at most.
-        patience: with a constant step size, training stops after so many iterations in a row without a new minimum of
-            the joint error, and keeps the parameters that reached the minimum.
+        iterations: maximum number of passes over the pairs.
+        patience: with a constant step size, training stops after this many consecutive iterations without a new minimum
+            of the joint error, and keeps the parameters that reached the minimum.
         pretrain_iterations: passes that train each encoder alone first, on its reconstruction error.
-        seed: fixes everything.
+        seed: random seed.
         alpha: weight of the reconstruction error; the semantic error has 1 - alpha (Eq. 10).
         learning_rate: step size (eta in Eq. 14); see `matrix_steps` for vectors larger than the encoder's default.
-        schedule: `constant`, or `linear`: the step size falls to nothing over the iterations.
+        schedule: `constant`, or `linear`: the step size falls to zero over the iterations.
         batch_size: pairs per update.
         optimizer: `adam`, or `sgd`, where the step of a batch is the sum of the steps of its pairs, and the L2 term of
-            a pair has the vectors of its own words only.
+            a pair includes only the vectors of its words.
         lambda_words, lambda_rec, lambda_sem: L2 weights of the word vectors, of the encoder, of the transformation.
-        count_exponent: weight of a pair is its count to the power of this: 0 counts every distinct pair once, 1 every
-            occurrence.
-        unknown_rate: chance that a word seen once in training is read as unknown, which trains the unknown word.
-        vectors: word vectors at the start: `word2vec`; `centred`, the same without their first principal components,
-            so that phrases point in all directions from the start; or `random`.
-        vector_scale: root mean square of a word-vector component at the start.
+        count_exponent: the weight of a pair is its count raised to this power: 0 counts every distinct pair once, 1
+            every occurrence.
+        unknown_rate: probability that a word seen once in training is read as unknown, which trains the unknown word.
+        vectors: initial word vectors: `word2vec`; `centred`, the same without their first principal components, so
+            that phrases point in all directions from the start; or `random`.
+        vector_scale: initial root mean square of a word-vector component.
         start: `averaging` (a parent is about the mean of its children) or `normal` (the paper's), for encoders that
-            know both.
+            support both.
         calibration: `pairs`: cosines are calibrated on the training pairs, see `phrasetool.phrase_encoder.scoring`; or
             `none`.
-        freeze_encoders: only the transformations are trained.
-        loss_options, encoder_options: what the loss and the encoder declare for themselves; defaults are filled in.
+        held_out: share of the pairs that are held out to measure accuracy and AUC.
+        freeze_encoders: whether only the transformations are trained.
+        loss_options, encoder_options: options declared by the loss and by the encoder; defaults are filled in.
     """
 
     loss: str = "in-batch"
@@ -114,10 +115,10 @@ class TrainingSettings(Options):
     def matrix_steps(self) -> float:
         """Step size of matrices and biases, as a share of the learning rate.
 
-        Adam moves every weight by as much, whatever the size of its matrix, so that what a matrix gives moves in
-        proportion to its inputs.  Step sizes are chosen at the encoder's default dimension; for larger vectors the
-        steps of matrices fall in proportion, those of word vectors do not (Yang, Hu et al. 2021, "Tensor Programs V",
-        table 3).
+        Adam changes every weight by the same amount, whatever the size of its matrix, so that the output of a matrix
+        changes in proportion to the number of its inputs.  Step sizes are chosen at the encoder's default dimension;
+        for larger vectors, the steps of matrices decrease in proportion, those of word vectors do not (Yang, Hu et al.
+        2021, "Tensor Programs V", table 3).
         """
         usual = int(self.kind.defaults.get("dimension", type(self).dimension))
         return min(1.0, usual / self.dimension) if self.optimizer == "adam" else 1.0
@@ -129,16 +130,16 @@ class TrainingSettings(Options):
 
     @classmethod
     def for_loss(cls, loss: str, encoder: str = "rae", **changes: Any) -> TrainingSettings:
-        """The defaults of a loss and an encoder, with changes.
+        """Return the defaults of a loss and an encoder, with changes.
 
         Args:
             loss: one of `OBJECTIVES`.
             encoder: one of `ENCODERS`.
-            changes: settings, options of the loss and options of the encoder, all by name; one that is None is ignored.
+            changes: settings, options of the loss and options of the encoder, all by name; None values are ignored.
 
         Raises:
             ValueError: an unknown loss, encoder or setting; an option of another loss or encoder; a value out of range;
-                a combination that does not work.
+                an invalid combination.
         """
         changed = {name: value for name, value in changes.items() if value is not None}
         frozen = bool(changed.get("freeze_encoders", False))
@@ -156,19 +157,19 @@ class TrainingSettings(Options):
                 chosen[owner] = {**chosen.get(owner, {}), name: value}
             if name in known:
                 chosen[name] = value
-        # The compiled updates know neither Adam nor weights of pairs.
+        # The compiled updates support neither Adam nor weights of pairs.
         compiled = changed.get("optimizer") != "adam" and not chosen.get("count_exponent")
         if not compiled and "batch_size" not in changed:
             _enlarge_batches(chosen)
         return cls(loss=loss, encoder=encoder, **chosen)
 
     def with_batches_for(self, pairs: int) -> TrainingSettings:
-        """Return the settings with a batch size for N pairs, unless the loss or the encoder has one of its own."""
+        """Return the settings with a batch size for N pairs, unless the loss or the encoder has its own."""
         has_batch_size = "batch_size" in preset(self.loss, self.encoder)
         return self if has_batch_size else replace(self, batch_size=batch_size_for(pairs))
 
     def as_dict(self) -> dict[str, Any]:
-        """For `config.json`: all in one table; an option whose name means something else, too, names its owner."""
+        """Return settings and options in one table for `config.json`; ambiguous names are prefixed by their owner."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _COMPOSED}
         for owner, options, others in (
             ("loss", self.loss_options, self.encoder_options),
@@ -180,22 +181,22 @@ class TrainingSettings(Options):
 
 
 def preset(loss: str, encoder: str, frozen: bool = False) -> dict[str, Any]:
-    """Settings that a loss and an encoder want different from the general defaults.
+    """Return the settings of a loss and an encoder that override the general defaults.
 
     Args:
         loss: one of `OBJECTIVES`.
-        encoder: one of `ENCODERS`; where both have wishes, its own count.
+        encoder: one of `ENCODERS`; its settings override those of the loss.
         frozen: whether encoders are frozen.
 
     Raises:
         ValueError: an unknown loss or encoder.
     """
     kind = registered(ENCODERS, encoder, "encoder")
-    wishes = {**registered(OBJECTIVES, loss, "loss").defaults, **kind.defaults}
+    overrides = {**registered(OBJECTIVES, loss, "loss").defaults, **kind.defaults}
     if frozen or not kind.reconstructs:
-        wishes.update(alpha=0.0, pretrain_iterations=0)
-        _enlarge_batches(wishes)
-    return wishes
+        overrides.update(alpha=0.0, pretrain_iterations=0)
+        _enlarge_batches(overrides)
+    return overrides
 
 
 def _enlarge_batches(presets: dict[str, Any]) -> None:
@@ -206,22 +207,22 @@ def _enlarge_batches(presets: dict[str, Any]) -> None:
 
 def _unknown_setting_message(name: str, loss: str, encoder: str) -> str:
     """Return the message for a name that is neither a setting nor an option of this loss and this encoder."""
-    owners, taken = [], []
-    for what, plural, registry, chosen in (
+    owners, accepted = [], []
+    for role, plural, registry, chosen in (
         ("loss", "losses", OBJECTIVES, loss),
         ("encoder", "encoders", ENCODERS, encoder),
     ):
-        options = {owner: declared_options(registered(registry, owner, what)) for owner in registry}
+        options = {owner: declared_options(registered(registry, owner, role)) for owner in registry}
         owners_of_name = [owner for owner in registry if name in options[owner]]
         if owners_of_name:
-            owners.append(f"the {what if len(owners_of_name) == 1 else plural} {', '.join(owners_of_name)}")
-        taken.append(f"the {what} {chosen} takes {', '.join(options[chosen]) or 'no options'}")
+            owners.append(f"the {role if len(owners_of_name) == 1 else plural} {', '.join(owners_of_name)}")
+        accepted.append(f"the {role} {chosen} takes {', '.join(options[chosen]) or 'no options'}")
     belongs = f"{name} belongs to {' and '.join(owners)}" if owners else f"unknown setting {name}"
-    return f"{belongs}; {' and '.join(taken)}"
+    return f"{belongs}; {' and '.join(accepted)}"
 
 
 def batch_size_for(pairs: int) -> int:
-    """A batch size that leaves at least some 32 updates in an iteration: a power of two from 32 to 512."""
+    """Return a batch size for at least about 32 updates per iteration: a power of two from 32 to 512."""
     size = 512
     while size > 32 and pairs < 32 * size:
         size //= 2

@@ -1,7 +1,7 @@
 """Stochastic gradient descent per phrase pair, as the BRAE paper describes it (Eq. 14 and 15).
 
-`PerPairSgd` is an optimizer of torch; `RaeSgd` gives the same updates of recursive auto-encoders with the max-margin
-loss by a compiled kernel.
+`PerPairSgd` is a torch optimizer; `RaeSgd` makes the same updates of recursive auto-encoders with the max-margin loss
+in a compiled kernel.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def pairs_per_word(phrases: Phrases) -> tuple[Int64Array, Int64Array]:
     words = phrases.words.astype(np.int64)
     if not len(words):
         return words, words
-    # One key for each word of a phrase, so that a word that a phrase repeats counts once.
+    # One key for each word of a phrase, so that a word repeated in a phrase counts once.
     keys = np.repeat(np.arange(len(phrases)), phrases.lengths) * (words.max() + 1) + words
     return np.unique(np.unique(keys) % (words.max() + 1), return_counts=True)
 
@@ -39,7 +39,7 @@ class PerPairSgd(torch.optim.Optimizer):
 
     Gradients are those of the *mean* loss of a batch; a step multiplies them by the number of pairs.  Each pair also
     contributes the L2 term of its own parameters (Eq. 15): all matrices and biases, and the vectors of the distinct
-    words of its phrase.  Other word vectors stay as they are.
+    words of its phrase.  Other word vectors do not change.
 
     Args:
         groups: parameters with `lr`, the step size of a pair, and `weight_decay`, the L2 weight.
@@ -90,14 +90,14 @@ _PAIRS_PER_CALL = 4096
 
 
 class RaeSgd:
-    """Updates of one language that give what `PerPairSgd` gives, but for rounding, many times faster at small batches.
+    """Updates of one language, equal to those of `PerPairSgd` up to rounding, but many times faster at small batches.
 
-    The kernel runs on the CPU; parameters on another device are copied there and back once in an iteration.
+    The kernel runs on the CPU; parameters on another device are copied there and back once per iteration.
 
     Args:
         module: the recursive auto-encoder to train.
         optimizer: holds the step sizes and L2 weights of the module's parameters.
-        settings: of the training.
+        settings: training settings.
         objective: the loss.
     """
 
@@ -122,7 +122,7 @@ class RaeSgd:
 
     @property
     def available(self) -> bool:
-        """Whether the module leaves the choice of its kernels open."""
+        """Whether the kernel may be used: the module does not force torch."""
         return not self._module.force_torch
 
     def run(
@@ -131,9 +131,9 @@ class RaeSgd:
         """Update the parameters on all phrases in order.
 
         Args:
-            phrases: the phrases as they are to be read.
+            phrases: the phrases as the encoder reads them.
             partners: vectors of the other language, with a row for each phrase; None to pre-train the encoder alone.
-            tick: called with the number of pairs just seen.
+            tick: called with the number of pairs just processed.
 
         Returns:
             The sum of the reconstruction errors under the parameters of each update.
@@ -170,7 +170,7 @@ class RaeSgd:
 
     @torch.no_grad()
     def _store(self, vectors: FloatArray, matrices: SgdMatrices) -> None:
-        """Copy the parameters back where they are not updated in place."""
+        """Copy the parameters back if they are not updated in place."""
         if self._module.word_vectors.device.type == "cpu":
             return
         self._module.word_vectors.copy_(torch.from_numpy(vectors))
@@ -190,7 +190,7 @@ def _both_layouts(parameter: Tensor) -> tuple[FloatArray, FloatArray]:
 
 
 def _rows(partners: PartnerVectors | None, first: int, last: int, vectors: FloatArray) -> PartnerVectors:
-    """The partners of some pairs; none while an encoder is pre-trained alone."""
+    """Return the partners of some pairs; empty while an encoder is pre-trained alone."""
     if partners is None:
         no_vectors, no_rows = np.empty((0, vectors.shape[1]), np.float32), np.empty(0, np.int64)
         return PartnerVectors(no_vectors, no_rows, no_vectors, no_rows)

@@ -1,6 +1,6 @@
-"""Start of training on phrase pairs: word vectors, or the encoders of trained autoencoders.
+"""Initial parameters for training on phrase pairs, from word vectors or from the encoders of trained autoencoders.
 
-Where word vectors are not trained, a word without a given vector is read as unknown.
+If word vectors are not trained, words without a given vector are treated as unknown.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from phrasetool.embeddings.files import load_vectors, open_plain
 from phrasetool.embeddings.training import components_to_remove, initial_vectors, phrase_sentences, train_word2vec
 from phrasetool.errors import DataError, ModelError
-from phrasetool.models.fit import CLEARLY, FEWEST, HARDLY_KNOWN, WELL_KNOWN, has_letter, measure_fit
+from phrasetool.models.fit import FEWEST, MIN_KNOWN_SHARE, MIN_SWAP_GAIN, WELL_KNOWN, has_letter, measure_fit
 from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.phrase_encoder.scoring import by_cosine
 from phrasetool.phrase_encoder.settings import TrainingSettings
@@ -36,16 +36,16 @@ SIDES = ("source", "target")
 
 @dataclass(frozen=True)
 class Start:
-    """Start of one language; by default, word vectors trained on the phrases themselves.
+    """Source of the initial parameters of one language; by default, word vectors trained on the phrases themselves.
 
     Attributes:
-        sentences: makes monolingual text to train word vectors on: words as byte strings.
+        sentences: returns monolingual text to train word vectors on: words as byte strings.
         vectors: a file of word vectors.
-        autoencoder: a trained one, whose encoder is taken as it is.
-        name: what messages call the model or the files that were given.
-        files: that will be read when it comes to that.
+        autoencoder: a trained autoencoder, whose encoder is used unchanged.
+        name: name of the given model or files in messages.
+        files: files that are read later.
         opened: opens the file of word vectors, see `load_vectors`.
-        loaded: the vectors, if the file was read before.
+        loaded: the vectors, if the file has already been read.
     """
 
     sentences: Callable[[], Iterable[list[bytes]]] | None = None
@@ -64,18 +64,18 @@ def start_parameters(
     report: Callable[[str, float], None] = lambda side, share: None,
     report_problem: ProblemHandler = lambda message: None,
 ) -> tuple[EncoderParameters, EncoderParameters]:
-    """Start parameters of both languages, source first.
+    """Return the initial parameters of both languages, source first.
 
     Args:
-        pairs: what will be learned from.
-        settings: of the training.
-        starts: what each language starts from, source first.
-        report: called with a side and the share of its words that start from known vectors, if any vectors are known.
-        report_problem: called if what was given for a language is of another one.
+        pairs: the training pairs.
+        settings: training settings.
+        starts: sources of the initial parameters of both languages, source first.
+        report: called with a side and the share of its words with known initial vectors, if any vectors are known.
+        report_problem: called if the vectors or the autoencoder of a language seem to be of another language.
 
     Raises:
-        DataError: of the words of a language, hardly any is known to what was given to start it from.
-        PhraseToolError: a file cannot be read, or holds vectors of another dimension.
+        DataError: a file cannot be read, has vectors of another dimension, or has a vector for none of the words.
+        ModelError: an autoencoder cannot serve as the encoder of phrases.
     """
     texts = (pairs.sources, pairs.source_vocabulary), (pairs.targets, pairs.target_vocabulary)
     written = [(phrases, vocabulary.words) for phrases, vocabulary in texts]
@@ -85,7 +85,7 @@ def start_parameters(
             return
         problem = unfit(SIDES[which], written[which], written[1 - which], known)
         if not problem and not any(word in known or word.lower() in known for word in written[which][1][1:]):
-            problem = f"knows no word of the {SIDES[which]}"
+            problem = f"has no word of the {SIDES[which]}"
         if problem:
             report_problem(f"{starts[which].name}: {problem}")
 
@@ -93,32 +93,33 @@ def start_parameters(
     return source, target
 
 
-# Of the running words with letters, a text of the same language knows 41 to 100 %, one of another 0 to 30 %, most in
-# manuals of the same programs, whose names they share; so only near zero is sure, or that the other side is known.
+# The words of a text of the same language cover 41 to 100 % of the running words with letters, those of another
+# language 0 to 30 %, most in manuals of the same programs, which share names; so only a share near zero is conclusive,
+# or a much larger share of the other side.
 def unfit(
     side: str, own: tuple[Phrases, Sequence[bytes]], other: tuple[Phrases, Sequence[bytes]], known: Collection[bytes]
 ) -> str | None:
-    """Why the known words cannot be meant for a side; None if they may be, or if it is too small to tell.
+    """Return why known words are unsuitable for a side; None if they may be suitable, or if a side is too small.
 
     Args:
-        side: its name.
-        own, other: the phrases of this side and of the other, and the words that their ids mean.
-        known: words.
+        side: name of the side.
+        own, other: the phrases of this side and of the other side, with the words of their ids.
+        known: the known words.
     """
     shares = []
     for phrases, words in (own, other):
         running = phrases.words[np.array([has_letter(word) for word in words])[phrases.words]]
         if len(running) < FEWEST:
             return None
-        seen = np.array([word in known for word in words])
-        shares.append(float(seen[running].mean()))
-    share, turned = shares
-    if share >= WELL_KNOWN or (share >= HARDLY_KNOWN and turned < share + CLEARLY):
+        is_known = np.array([word in known for word in words])
+        shares.append(float(is_known[running].mean()))
+    share, other_share = shares
+    if share >= WELL_KNOWN or (share >= MIN_KNOWN_SHARE and other_share < share + MIN_SWAP_GAIN):
         return None
     message = f"knows {share:.1%} of the running words of the {side}"
-    if turned > share + CLEARLY:
-        return f"{message} and {turned:.1%} of those of the other side: source and target look swapped"
-    return f"{message}: it is of another language, or of other tokens"
+    if other_share > share + MIN_SWAP_GAIN:
+        return f"{message} and {other_share:.1%} of those of the other side: source and target look swapped"
+    return f"{message}: it is of another language, or with another tokenisation"
 
 
 def _side(
@@ -157,16 +158,16 @@ def _known_vectors(
 
 
 def prescribed_settings(model: AutoencoderModel, folder: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of training that an autoencoder prescribes to who starts from it.
+    """Return the training settings that an autoencoder prescribes for encoders that start from it.
 
     Args:
         model: the autoencoder.
-        folder: where it is, for messages.
-        chosen: settings by name, None where nothing was chosen.
+        folder: its folder, for messages.
+        chosen: requested settings by name; None if not requested.
 
     Raises:
-        ValueError: something else was chosen than the autoencoder prescribes.
-        ModelError: it cannot serve as the encoder of phrases.
+        ValueError: a requested setting differs from the prescribed one.
+        ModelError: the autoencoder cannot serve as the encoder of phrases.
     """
     try:
         prescribed = model.encoder_settings()
@@ -178,56 +179,56 @@ def prescribed_settings(model: AutoencoderModel, folder: str, chosen: Mapping[st
     return prescribed
 
 
-# Pairs that a model is measured on.
+# Approximate number of pairs that a model is measured on.
 _SAMPLE = 2000
 
 
 def with_known_words(
     pairs: PhrasePairs, settings: TrainingSettings, starts: tuple[Start, Start]
 ) -> tuple[PhrasePairs, tuple[Start, Start]]:
-    """Pairs in which a word without a vector is unknown, and starts that need not read the vectors again.
+    """Return pairs in which words without a vector are unknown, and starts with the vectors loaded.
 
-    Pairs and starts for encoders whose words learn come back as they are.
+    Pairs and starts for encoders that train word vectors are returned unchanged.
 
     Raises:
-        DataError: a file of vectors cannot be read, has another dimension or values that are not finite, or knows no
+        DataError: a file of vectors cannot be read, has another dimension or values that are not finite, or has no
             word of its side.
-        ValueError: vectors of one space are required, and none are given.
+        ValueError: vectors of one space are required, but not given for both languages.
     """
     if not settings.kind.fixed_words:
         return pairs, starts
     if not settings.kind.learns and not all(start.vectors for start in starts):
         raise ValueError("without a transformation to learn, both languages need word vectors of one space, in files")
     phrases, vocabularies = [pairs.sources, pairs.targets], [pairs.source_vocabulary, pairs.target_vocabulary]
-    made = list(starts)
+    loaded_starts = list(starts)
     for which, start in enumerate(starts):
         if not start.vectors:
             continue
         known = _known(which, vocabularies[which], settings, start)
-        made[which] = replace(start, loaded=known)
+        loaded_starts[which] = replace(start, loaded=known)
         phrases[which], vocabularies[which] = _only(known, phrases[which], vocabularies[which])
     return replace(
         pairs, sources=phrases[0], targets=phrases[1],
         source_vocabulary=vocabularies[0], target_vocabulary=vocabularies[1],
-    ), (made[0], made[1])  # fmt: skip
+    ), (loaded_starts[0], loaded_starts[1])  # fmt: skip
 
 
 def check_one_space(model: BilingualModel, pairs: PhrasePairs, report_problem: ProblemHandler) -> None:
-    """Say it where a model that learnt nothing tells pairs from others hardly better than chance.
+    """Report a problem if an untrained model distinguishes pairs from others hardly better than chance.
 
     Args:
-        model: of vectors that should be of one space.
-        pairs: that it is to tell.
-        report_problem: called if it does not.
+        model: model with vectors that should be of one space.
+        pairs: pairs to distinguish.
+        report_problem: called with the problem.
     """
     step = max(1, len(pairs) // _SAMPLE)
-    some = np.arange(0, len(pairs), step)
+    rows = np.arange(0, len(pairs), step)
     vocabularies = pairs.source_vocabulary, pairs.target_vocabulary
-    fit = measure_fit(by_cosine(model.scorer()), (pairs.sources.select(some), pairs.targets.select(some)), vocabularies)
-    if fit.can_tell and fit.chance < CHANCE:
+    fit = measure_fit(by_cosine(model.scorer()), (pairs.sources.select(rows), pairs.targets.select(rows)), vocabularies)
+    if fit.is_conclusive and fit.chance < CHANCE:
         report_problem(
-            "the word vectors of the two languages are not of one space: they tell pairs from others no better than "
-            f"chance (AUC {fit.chance:.2f}); with a transformation that is learnt they may do"
+            "the word vectors of the two languages are not in one space: they rank true pairs no better than "
+            f"chance (AUC {fit.chance:.2f}); a learnt transformation may help"
         )
 
 
@@ -239,15 +240,15 @@ def _known(which: int, vocabulary: Vocabulary, settings: TrainingSettings, start
         if not np.isfinite(vector).all():
             text = word.decode("utf-8", "replace")
             raise DataError(start.vectors, f"the vector of {text!r} holds values that are not finite")
-    # A zero vector says nothing.
+    # A zero vector carries no information.
     kept = {word: vector for word, vector in vectors.items() if vector.any()}
     if not any(word in kept or word.lower() in kept for word in vocabulary.words[1:]):
-        raise DataError(start.vectors, f"knows no word of the {SIDES[which]}")
+        raise DataError(start.vectors, f"has no word of the {SIDES[which]}")
     return kept
 
 
 def _only(known: Mapping[bytes, FloatArray], phrases: Phrases, vocabulary: Vocabulary) -> tuple[Phrases, Vocabulary]:
-    """The same with an entry in the vocabulary for known words alone."""
+    """Return the phrases and their vocabulary reduced to the known words; all others become unknown."""
     kept = [i for i, word in enumerate(vocabulary.words) if i and (word in known or word.lower() in known)]
     numbers = np.full(len(vocabulary), UNKNOWN, np.int32)
     numbers[kept] = np.arange(1, len(kept) + 1)

@@ -2,10 +2,10 @@
 
 Co-training (section 3.3.3 of the BRAE paper): (1) each encoder is pre-trained alone; (2) with the target's phrase
 vectors frozen the source side is updated, with the source's frozen the target side, then the joint error over the
-corpus is computed; (3) stop at a local minimum of the joint error or after so many iterations, else swap in the new
+corpus is computed; (3) stop at a local minimum of the joint error or after all iterations, else swap in the new
 vectors and go to (2).  A joint objective has ordinary epochs, on both sides together, in place of (2).
 
-On CPU the two languages are worked on by two threads, which meet once per batch (or, in co-training, per iteration).
+On CPU, two threads process the two languages, and meet once per batch (or, in co-training, per iteration).
 Results do not depend on how the threads are scheduled.
 """
 
@@ -35,7 +35,7 @@ from phrasetool.training.loop import Tick, Trainer, optimizer_tensors, restore_o
 from phrasetool.training.run import DivergedError, ProblemHandler, StartError, TrainingRun
 
 _NAMES = ("source", "target")
-# Pairs that the error at the start of plain SGD is measured on, at least.
+# Minimum number of pairs on which the initial error of plain SGD is measured.
 _START_PAIRS = 64
 
 
@@ -46,11 +46,11 @@ class IterationReport:
     Attributes:
         phase: `pretrain` or `train`.
         iteration: from 1, within the phase.
-        reconstruction_error: mean E_rec of a pair, both sides added.
-        semantic_error: mean semantic error of a pair, both directions added; None while pre-training.
+        reconstruction_error: mean E_rec per pair, both sides added.
+        semantic_error: mean semantic error per pair, both directions added; None while pre-training.
         joint_error: alpha * reconstruction + (1 - alpha) * semantic + the L2 terms.
-        accuracy_at_1, auc: of the held-out pairs, see `neighbours.evaluate_pairs`; None while pre-training, or if no
-            pairs are held out.
+        accuracy_at_1, auc: measured on the held-out pairs, see `neighbours.evaluate_pairs`; None while pre-training, or
+            if no pairs are held out.
     """
 
     phase: str
@@ -66,7 +66,7 @@ class PhraseTrainer(Trainer[IterationReport]):
     """Trains an encoder and a transformation per language on phrase pairs.
 
     Args:
-        pairs: what to learn from.
+        pairs: the training pairs.
         settings: hyper-parameters of training.
         source, target: initial parameters.
         device: device that computes.
@@ -75,8 +75,8 @@ class PhraseTrainer(Trainer[IterationReport]):
     Attributes:
         iteration: iterations done in the current phase.
         phase: `pretrain` or `train`.
-        rng: draws what both languages share.
-        finished: the joint error has reached a local minimum, or all iterations are done.
+        rng: random generator of the draws that both languages share.
+        finished: whether the joint error has reached a local minimum, or all iterations are done.
     """
 
     def __init__(
@@ -104,14 +104,14 @@ class PhraseTrainer(Trainer[IterationReport]):
         self.iteration = 0
         self.finished = settings.iterations == 0 and not settings.pretrain_iterations
         self._last_error = np.inf
-        # The parameters that reached the smallest joint error, with a constant step size; and whether it has risen.
+        # With a constant step size, the parameters with the smallest joint error, and whether it has risen since.
         self._best: tuple[EncoderParameters, EncoderParameters] | None = None
         self._rose = False
         self._iterations_since_best = 0
-        # MKL settles on its kernels at the first call.  Two threads that race there can get different ones, and other
-        # last bits, in their first batch: seen once in some twenty runs whose libraries were not in memory yet.
-        # Therefore one thread calls first what the two will call.
-        # A batch of a few pairs, which plain SGD takes, says little about the error of all.
+        # MKL selects its kernels at the first call.  Two threads that race there can get different ones, and different
+        # last bits in their first batch: observed once in about twenty runs whose libraries were not in memory yet.
+        # Therefore one thread first makes the calls that the two will make.
+        # A batch of a few pairs, as plain SGD uses, is a poor estimate of the error of all.
         size = max(settings.batch_size, _START_PAIRS) if settings.optimizer == "sgd" else settings.batch_size
         batch = np.arange(min(size, len(pairs)))
         self._method.warm_up(batch)
@@ -121,7 +121,7 @@ class PhraseTrainer(Trainer[IterationReport]):
         }  # fmt: skip
 
     def start_errors(self) -> dict[str, StartError]:
-        """The joint error of a first batch before the first iteration, by the phase of training."""
+        """Return the joint error of a first batch before the first iteration, by the phase of training."""
         bounded = self.settings.objective.bounded
         unbounded = {"pretrain": 0.0, "train": 0.0 if bounded else float(self.settings.dimension)}
         return {phase: StartError.of(error, unbounded[phase]) for phase, error in self._start_errors.items()}
@@ -129,7 +129,7 @@ class PhraseTrainer(Trainer[IterationReport]):
     # The state that a checkpoint keeps.
 
     def tensors(self) -> dict[str, Tensor]:
-        """Every tensor needed to go on: parameters and optimiser state, on CPU."""
+        """Return every tensor needed to resume: parameters and optimiser state, on CPU."""
         tensors: dict[str, Tensor] = {}
         parameters = self.parameters()
         for which, (name, side) in enumerate(zip(_NAMES, self._sides, strict=True)):
@@ -142,7 +142,7 @@ class PhraseTrainer(Trainer[IterationReport]):
         return {name: value.cpu().contiguous() for name, value in tensors.items()}
 
     def progress(self) -> dict[str, Any]:
-        """Everything else needed to go on, as JSON values."""
+        """Return everything else needed to resume, as JSON values."""
         return {
             "phase": self.phase,
             "iteration": self.iteration,
@@ -163,10 +163,10 @@ class PhraseTrainer(Trainer[IterationReport]):
         device: torch.device | None = None,
         held_out: PhrasePairs | None = None,
     ) -> PhraseTrainer:
-        """A trainer that goes on where `tensors` and `progress` were taken.
+        """Return a trainer that resumes from `tensors` and `progress`.
 
         Raises:
-            KeyError, RuntimeError, ValueError: they are of other settings or pairs.
+            KeyError, RuntimeError, ValueError: they belong to other settings or pairs.
         """
         source, target = (settings.kind.parameters(_arrays(tensors, f"{name}.")) for name in _NAMES)
         trainer = cls(pairs, settings, source, target, device, held_out)
@@ -181,15 +181,15 @@ class PhraseTrainer(Trainer[IterationReport]):
         trainer._last_error = np.inf if progress["last_error"] is None else progress["last_error"]
         trainer.rng.bit_generator.state = progress["rng"]
         trainer._iterations_since_best = progress.get("iterations_since_best", 0)
-        # Checkpoints of earlier versions lack it; then it counts from where they are.
+        # Checkpoints of earlier versions lack the start errors; then those at the checkpoint are used.
         trainer._start_errors = progress.get("start_errors", trainer._start_errors)
         return trainer
 
     def parameters(self) -> tuple[EncoderParameters, EncoderParameters]:
-        """The current parameters, source first; after a local minimum of the joint error, those that reached it.
+        """Return the current parameters, source first; after a local minimum of the joint error, those that reached it.
 
         Raises:
-            DivergedError: they are not finite any more.
+            DivergedError: the parameters are no longer finite.
         """
         if self._rose and self._best is not None:
             return self._best
@@ -202,14 +202,14 @@ class PhraseTrainer(Trainer[IterationReport]):
     # Iterations.
 
     def is_finished(self) -> bool:
-        """Whether training has ended."""
+        """Return whether training has ended."""
         return self.finished
 
     def run_epoch(self, tick: Tick) -> IterationReport:
         """Run one iteration of the current phase; see `Trainer`."""
         s = self.settings
         self.iteration += 1
-        # Drawn from by one language alone, in an order of its own, so that threads need not agree on one.
+        # One generator per language, so that draws do not depend on the order of the threads.
         own = tuple(np.random.default_rng([s.seed, self.phase == "train", self.iteration, which]) for which in range(2))
         if self.phase == "pretrain":
             report = self._pretrain(own, tick)
@@ -223,7 +223,7 @@ class PhraseTrainer(Trainer[IterationReport]):
         return self._measured(report)
 
     def _measured(self, report: IterationReport) -> IterationReport:
-        """The report with figures of the held-out pairs, unless the training has diverged."""
+        """Return the report with measures on the held-out pairs, unless the training has diverged."""
         if self._held_out is None or not np.isfinite(report.joint_error):
             return report
         held = self._held_out
@@ -242,7 +242,7 @@ class PhraseTrainer(Trainer[IterationReport]):
     def _judge(self, error: float) -> None:
         """Stop after the last iteration, or at a local minimum of the error, with the parameters that reached it.
 
-        With a falling step size a rise is noise of the early, large steps, so there all iterations are done.
+        With a falling step size, a rise is noise of the early, large steps, so all iterations are done.
         """
         self.finished = self.iteration >= self.settings.iterations
         if self.settings.schedule != "constant" or not np.isfinite(error):
@@ -256,7 +256,7 @@ class PhraseTrainer(Trainer[IterationReport]):
         self._best = self.parameters()
 
     def _penalty(self) -> float:
-        """The L2 terms of the joint error (Eq. 11)."""
+        """Return the L2 terms of the joint error (Eq. 11)."""
         total = 0.0
         for side in self._sides:
             for penalty in side.penalties():
@@ -268,12 +268,12 @@ class PhraseTrainer(Trainer[IterationReport]):
         return IterationReport(self.phase, self.iteration, reconstruction, semantic, joint)
 
     def _joint(self, reconstruction: float, semantic: float | None) -> float:
-        """The joint error under the current parameters; `semantic` is None while pre-training."""
+        """Return the joint error under the current parameters; `semantic` is None while pre-training."""
         alpha = self.settings.alpha if semantic is not None else 1.0
         return alpha * reconstruction + (1 - alpha) * (semantic or 0.0) + self._penalty()
 
     def _pretrain(self, own: tuple[np.random.Generator, ...], tick: Callable[[int], None]) -> IterationReport:
-        """Unsupervised: each encoder minimises its reconstruction error (Eq. 5)."""
+        """Train each encoder, unsupervised, to minimise its reconstruction error (Eq. 5)."""
         batches = self._sides.batches(self.rng)
 
         def work(which: int) -> float:
@@ -307,16 +307,16 @@ def train_model(
     """Train a model and save it.
 
     Args:
-        pairs: what to learn from.
+        pairs: the training pairs.
         settings: hyper-parameters of training.
-        initial: makes the start parameters, source first; not called when resuming.
-        run: where and how.
-        report_problem: called if there is nothing to train and what there is makes no sense.
+        initial: returns the initial parameters, source first; not called when resuming.
+        run: model folder, device and listeners.
+        report_problem: called if nothing is trained and the word vectors seem not to be of one space.
 
     Raises:
-        ModelError: there is a finished model or an unfinished training; or the checkpoint is missing, damaged, or of
-            other pairs or settings.
-        DivergedError: the learning rate is too large; the last good checkpoint stays.
+        ModelError: there is a finished model or an unfinished training; or the checkpoint is missing, damaged, or
+            belongs to other pairs or settings.
+        DivergedError: the learning rate is too large; the last good checkpoint is kept.
         PhraseToolError: the folder cannot be written, or has too little room.
     """
     run.check()
@@ -347,7 +347,7 @@ def _untrained(
     run: TrainingRun,
     report_problem: ProblemHandler,
 ) -> BilingualModel:
-    """A model of what there is at the start."""
+    """Save and return a model with the initial parameters."""
     training = {**settings.as_dict(), "pairs": len(pairs), "iterations_done": 0, **run.record}
     model = BilingualModel(pairs.source_vocabulary, pairs.target_vocabulary, *parameters, settings.kind, training)
     check_one_space(model, pairs, report_problem)
@@ -357,7 +357,7 @@ def _untrained(
 
 
 def _space(pairs: PhrasePairs, settings: TrainingSettings) -> int:
-    """Bytes of word vectors on the disk at most: a checkpoint, and the one that takes its place."""
+    """Return the maximum size of word vectors on disk in bytes: of a checkpoint, and of the one that replaces it."""
     words = len(pairs.source_vocabulary) + len(pairs.target_vocabulary)
     # Two moments of Adam, or the best parameters so far.
     copies = 3 if settings.optimizer == "adam" else 2
@@ -365,21 +365,21 @@ def _space(pairs: PhrasePairs, settings: TrainingSettings) -> int:
 
 
 def _arrays(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Any]:
-    """Name -> array of the tensors under a prefix."""
+    """Return the arrays of the tensors with a prefix, by the rest of their names."""
     return {name[len(prefix) :]: tensor.numpy() for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-# Batches of one timed pass.
+# Number of batches of one timed pass.
 _BATCHES = 8
 
 
 @dataclass(frozen=True)
 class DeviceChoice:
-    """A device and why it was chosen.
+    """A device and the reason for its choice.
 
     Attributes:
         device: the device to train on.
-        speeds: device name -> pairs per second; empty where there was nothing to choose from.
+        speeds: device name -> pairs per second; empty if there was no choice.
     """
 
     device: torch.device
@@ -387,7 +387,7 @@ class DeviceChoice:
 
     @property
     def message(self) -> str:
-        """The choice in one line; empty where there was nothing to choose from."""
+        """The choice in one line; empty if there was no choice."""
         if not self.speeds:
             return ""
         speeds = ", ".join(f"{name}: {speed:,.0f} pairs/s" for name, speed in self.speeds.items())
@@ -400,14 +400,14 @@ def choose_training_device(
     settings: TrainingSettings,
     speed: Callable[[PhrasePairs, TrainingSettings, torch.device], float] | None = None,
 ) -> DeviceChoice:
-    """Choose where to train.
+    """Choose the device to train on.
 
-    A recursive auto-encoder makes many small steps, which a GPU may take more slowly than a CPU; so `auto` measures.
+    A recursive auto-encoder makes many small steps, which may be slower on a GPU than on a CPU; so `auto` measures.
 
     Args:
-        name: `cpu`, `cuda` (or `cuda:1`), or `auto`: the fastest device there is.
+        name: `cpu`, `cuda` (or `cuda:1`), or `auto`: the fastest device.
         pairs: the training pairs.
-        settings: of the training.
+        settings: training settings.
         speed: measures pairs per second on a device; `training_speed` by default.
 
     Raises:
@@ -427,7 +427,7 @@ def training_speed(pairs: PhrasePairs, settings: TrainingSettings, device: torch
 
     Args:
         pairs: the training pairs; a few batches are used.
-        settings: of the training.
+        settings: training settings.
         device: the device to measure.
     """
     few = pairs.select(np.arange(min(len(pairs), _BATCHES * settings.batch_size)))

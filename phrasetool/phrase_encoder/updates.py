@@ -1,7 +1,7 @@
 """Training on phrase pairs: the two languages with their phrases, modules and optimisers, and the iterations.
 
-Co-training (Zhang et al. 2014, section 3.3.3, step 2) updates each language while the other is frozen; two threads work
-on the two languages.  Joint training updates both languages together, in ordinary epochs, on vectors of one batch.
+Co-training (Zhang et al. 2014, section 3.3.3, step 2) updates each language while the other is frozen; two threads
+process the two languages.  Joint training updates both languages together, in ordinary epochs, on vectors of one batch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MEASURE_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class EncodedPhrases:
-    """N phrases under parameters that stay as they are; P of them differ.
+    """N phrases encoded with fixed parameters; P of them are distinct.
 
     Attributes:
         distinct: vectors, shape (P, n).
@@ -47,25 +47,25 @@ class EncodedPhrases:
     index: Tensor
 
     def vectors(self, rows: Tensor) -> Tensor:
-        """Vectors of the phrases `rows`, shape (len(rows), n)."""
+        """Return the vectors of the phrases `rows`, shape (len(rows), n)."""
         return self.distinct[self.index[rows]]
 
     def mean_error(self, weights: Tensor) -> Tensor:
-        """Weighted mean reconstruction error of the N phrases, a scalar.
+        """Return the weighted mean reconstruction error of the N phrases, a scalar.
 
         Args:
-            weights: of the pairs, shape (N,), mean 1.
+            weights: weights of the pairs, shape (N,), mean 1.
         """
         return (weights * self.errors[self.index]).mean()
 
 
 class Side:
-    """One language.
+    """One language: its phrases, module and optimiser.
 
     Args:
         phrases: N phrases, one of every pair.
-        vocabulary: what they are made of.
-        settings: of training.
+        vocabulary: vocabulary of the phrases.
+        settings: training settings.
         parameters: initial values.
         device: device that computes.
 
@@ -73,9 +73,9 @@ class Side:
         phrases: the same phrases.
         log_shares: float32, shape (N,), see `phrasetool.training.data.log_shares`.
         vocabulary_size: V.
-        module: what is trained.
-        optimizer: of the module's parameters, but for frozen ones.
-        compiled: updates by a compiled kernel, if there is one for the encoder, the loss and the optimizer.
+        module: the module to train.
+        optimizer: optimiser of the module's parameters except frozen ones.
+        compiled: updates by a compiled kernel; None if there is none for the encoder, the loss and the optimizer.
     """
 
     def __init__(
@@ -114,16 +114,16 @@ class Side:
         return torch.optim.Adam(groups, betas=(0.9, 0.99), fused=True)
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Make ready for the updates of an iteration.
+        """Prepare the module for the updates of an iteration.
 
         Args:
-            rng: decides what dropout drops.
+            rng: draws the seed of dropout.
         """
         self.module.train(not self._settings.freeze_encoders)
         self.module.seed_dropout(int(rng.integers(2**63)))
 
     def with_unknowns(self, rng: np.random.Generator) -> Phrases:
-        """The phrases with some of the words seen only once read as unknown."""
+        """Return the phrases with some of the words that occur only once read as unknown."""
         words = self.phrases.words
         if self._settings.unknown_rate and not self._settings.freeze_encoders and self._rare.any():
             drop = self._rare & (rng.random(len(words)) < self._settings.unknown_rate)
@@ -131,11 +131,11 @@ class Side:
         return Phrases(self.phrases.offsets, words)
 
     def forward(self, batch: Int64Array, phrases: Phrases) -> tuple[Tensor, Tensor]:
-        """Vectors, shape (B, n), and reconstruction errors, shape (B,), to be trained on.
+        """Return vectors, shape (B, n), and reconstruction errors, shape (B,), for training.
 
         Args:
-            batch: which phrases.
-            phrases: these phrases as they are to be read; frozen encoders, which know them already, do not read.
+            batch: numbers of the phrases.
+            phrases: these phrases as the encoder reads them; not used by frozen encoders, whose vectors are cached.
         """
         if isinstance(self.optimizer, PerPairSgd):
             self.optimizer.start_batch(phrases)
@@ -145,13 +145,13 @@ class Side:
         return vectors, vectors.new_zeros(len(vectors))
 
     def measured(self, batch: Int64Array) -> tuple[Tensor, Tensor]:
-        """The same without gradients and without dropout."""
+        """Return the result of `forward` without gradients and without dropout."""
         self.module.train(False)
         with torch.no_grad():
             return self.forward(batch, self.phrases.select(batch))
 
     def encode_all(self) -> EncodedPhrases:
-        """All phrases of this side, as `encode` does; by frozen encoders once and for all."""
+        """Encode all phrases of this side, see `encode`; frozen encoders do so only once."""
         if not self._settings.freeze_encoders:
             return self.encode(self.phrases)
         if self._frozen is None:
@@ -172,7 +172,7 @@ class Side:
         return EncodedPhrases(torch.cat(vectors), torch.cat(errors), self.rows(numbers))
 
     def penalties(self) -> Iterator[float]:
-        """L2 terms of the objective under the current parameters, one for each group that has a weight.
+        """Yield the L2 terms of the objective under the current parameters, one for each group that has a weight.
 
         With plain SGD they are means over the pairs: a pair counts the vectors of the distinct words of its phrase.
         """
@@ -183,7 +183,7 @@ class Side:
                     yield group["weight_decay"] / 2 * squares
 
     def _squared_norm(self, parameter: Tensor) -> float:
-        """The sum of squares; of word vectors under plain SGD, the mean over the pairs of what each pair uses."""
+        """Return the sum of squares; for word vectors under plain SGD, the mean over the pairs of each pair's sum."""
         if not isinstance(self.optimizer, PerPairSgd) or parameter is not self.optimizer.word_vectors:
             return float(parameter.square().sum())
         words, counts = self._word_counts
@@ -195,21 +195,21 @@ class Side:
         return pairs_per_word(self.phrases)
 
     def rows(self, batch: Int64Array) -> Tensor:
-        """Numbers of phrases as an index on the device."""
+        """Return numbers of phrases as an index on the device."""
         return torch.from_numpy(batch).to(self._device)
 
 
 class Sides:
-    """Both languages, source first.  On CPU each is worked on by a thread of its own.
+    """Both languages, source first, on CPU each in its own thread.
 
     Args:
-        pairs: what to learn from.
+        pairs: the training pairs.
         settings: hyper-parameters of training.
         parameters: initial values of both.
         device: device that computes.
 
     Attributes:
-        weights: float32, shape (N,), of the pairs, mean 1.
+        weights: weights of the pairs, float32, shape (N,), mean 1.
     """
 
     def __init__(
@@ -237,7 +237,7 @@ class Sides:
         return 2
 
     def both(self, work: Callable[[int], Result]) -> tuple[Result, Result]:
-        """work(0) and work(1), side by side on CPU."""
+        """Return work(0) and work(1), computed in parallel on CPU."""
         if self._threads is None:
             return work(0), work(1)
         second = self._threads.submit(work, 1)
@@ -245,13 +245,13 @@ class Sides:
         return first, second.result()
 
     def batches(self, rng: np.random.Generator) -> list[Int64Array]:
-        """The numbers of all pairs, shuffled and cut into batches."""
+        """Return the numbers of all pairs, shuffled and split into batches."""
         order = rng.permutation(len(self._sides[0].phrases))
         return [order[i : i + self._batch_size] for i in range(0, len(order), self._batch_size)]
 
 
 def parts(phrases: Phrases, batches: list[Int64Array]) -> Iterator[tuple[Int64Array, Phrases]]:
-    """Every batch and its phrases.  They are put in order once, so that a batch is a view."""
+    """Yield every batch and its phrases, which are put in order once, so that a batch is a view."""
     ordered = phrases.select(np.concatenate(batches))
     first = 0
     for batch in batches:
@@ -261,7 +261,7 @@ def parts(phrases: Phrases, batches: list[Int64Array]) -> Iterator[tuple[Int64Ar
 
 @dataclass(frozen=True)
 class _Frozen:
-    """The other language: all its phrases, the same with random words if they are needed, and the pool of both."""
+    """The other language: all its phrases, the same with random words if needed, and the pool of unit vectors."""
 
     true: EncodedPhrases
     corrupted: EncodedPhrases | None
@@ -273,7 +273,7 @@ class _Frozen:
         return FrozenBatch(self.true.vectors(rows), corrupted, self.pool, rng)
 
     def partners(self, order: Int64Array) -> PartnerVectors:
-        """The vectors of all pairs for the compiled updates, in the given order."""
+        """Return the vectors of all pairs for the compiled updates, in the given order."""
         assert self.corrupted is not None
         (true, true_rows), (corrupted, corrupted_rows) = (
             (phrases.distinct.cpu().numpy(), phrases.index.cpu().numpy()[order])
@@ -283,19 +283,19 @@ class _Frozen:
 
 
 class CoTraining:
-    """Iterations with an objective that takes the other language's vectors as they are.
+    """Iterations with an objective that treats the other language's vectors as constants.
 
     Args:
         sides: both languages.
-        settings: of training.
-        objective: what to minimise.
+        settings: training settings.
+        objective: objective to minimise.
     """
 
     def __init__(self, sides: Sides, settings: TrainingSettings, objective: CoTrainingObjective) -> None:
         self._sides = sides
         self._alpha = settings.alpha
         self._objective = objective
-        # Both languages under the current parameters, if an iteration has been done.
+        # Both languages encoded with the current parameters, if an iteration has been done.
         self._encoded: tuple[EncodedPhrases, EncodedPhrases] | None = None
 
     def _loss(self, vectors: Tensor, errors: Tensor, which: int, batch: Int64Array, frozen: FrozenBatch) -> Tensor:
@@ -304,7 +304,7 @@ class CoTraining:
         return (weights * (self._alpha * errors + (1 - self._alpha) * semantic)).mean()
 
     def warm_up(self, batch: Int64Array) -> None:
-        """Compute the gradients of a batch, for both languages in turn, and forget them."""
+        """Compute the gradients of a batch, for both languages in turn, and discard them."""
         for which, side in enumerate(self._sides):
             vectors, errors = side.forward(batch, side.phrases.select(batch))
             other = vectors.detach()
@@ -314,9 +314,9 @@ class CoTraining:
             side.optimizer.zero_grad()
 
     def errors(self, batch: Int64Array) -> tuple[float, float]:
-        """E_rec and semantic error of a batch under the current parameters, means, both sides added.
+        """Return mean E_rec and semantic error of a batch under the current parameters, both sides added.
 
-        The wrong phrases, where the objective needs some, are those of other pairs.
+        If the objective needs corrupted phrases, phrases of other pairs are used.
         """
         encoded = [side.measured(batch) for side in self._sides]
         weights = self._sides.weights[self._sides[0].rows(batch)]
@@ -337,8 +337,8 @@ class CoTraining:
 
         Args:
             rng: draws random words and the batches.
-            side_rngs: what one language draws on its own.
-            tick: called with the number of pairs just seen.
+            side_rngs: random generators of the draws of one language each.
+            tick: called with the number of pairs just processed.
 
         Returns:
             E_rec and semantic error of the whole corpus afterwards, weighted means over the pairs, both sides added.
@@ -377,7 +377,7 @@ class CoTraining:
         return float(frozen[0].true.mean_error(weights) + frozen[1].true.mean_error(weights)), sum(semantic)
 
     def _freeze(self, bad: list[Phrases] | None) -> tuple[_Frozen, _Frozen]:
-        """Both languages under the current parameters."""
+        """Encode both languages with the current parameters."""
         sides = self._sides
         encoded = self._encoded or sides.both(lambda which: sides[which].encode_all())
         self._encoded = encoded
@@ -389,7 +389,7 @@ class CoTraining:
         return sides.both(freeze)
 
     def _measure(self, which: int, frozen: tuple[_Frozen, _Frozen], rng: np.random.Generator) -> float:
-        """The mean semantic error of one direction over all pairs."""
+        """Return the mean semantic error of one direction over all pairs."""
         side = self._sides[which]
         losses = []
         with torch.no_grad():
@@ -405,8 +405,8 @@ class JointTraining:
 
     Args:
         sides: both languages.
-        settings: of training.
-        objective: what to minimise.
+        settings: training settings.
+        objective: objective to minimise.
     """
 
     def __init__(self, sides: Sides, settings: TrainingSettings, objective: JointObjective) -> None:
@@ -415,7 +415,7 @@ class JointTraining:
         self._objective = objective
 
     def warm_up(self, batch: Int64Array) -> None:
-        """Compute the gradients of a batch, for both languages in turn, and forget them."""
+        """Compute the gradients of a batch, for both languages in turn, and discard them."""
         for side in self._sides:
             vectors, errors = side.forward(batch, side.phrases.select(batch))
             shares = side.log_shares[side.rows(batch)]
@@ -424,7 +424,7 @@ class JointTraining:
             side.optimizer.zero_grad()
 
     def errors(self, batch: Int64Array) -> tuple[float, float]:
-        """E_rec and semantic error of a batch under the current parameters, means, both sides added."""
+        """Return mean E_rec and semantic error of a batch under the current parameters, both sides added."""
         encoded = [side.measured(batch) for side in self._sides]
         weights, shares = self._of(batch)
         losses = 0.0
@@ -437,7 +437,7 @@ class JointTraining:
         return sum(float((weights * errors).mean()) for _, errors in encoded), losses
 
     def _of(self, batch: Int64Array) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Weights of the pairs of a batch, and log shares of their phrases, source first; shape (B,) each."""
+        """Return weights of the pairs of a batch, and log shares of their phrases, source first; shape (B,) each."""
         source, target = self._sides
         rows = source.rows(batch)
         return self._sides.weights[rows], (source.log_shares[rows], target.log_shares[rows])
@@ -449,11 +449,11 @@ class JointTraining:
 
         Args:
             rng: draws the batches.
-            side_rngs: what one language draws on its own.
-            tick: called with the number of pairs just seen.
+            side_rngs: random generators of the draws of one language each.
+            tick: called with the number of pairs just processed.
 
         Returns:
-            E_rec and semantic error, means over the pairs as they were met, both sides added.
+            E_rec and semantic error, means over the pairs before the update of each, both sides added.
         """
         inputs = [side.with_unknowns(rng) for side in self._sides]
         batches = self._sides.batches(rng)
@@ -469,10 +469,10 @@ class JointTraining:
         return reconstruction / pairs, semantic / pairs
 
     def _step(self, batch: Int64Array, phrases: tuple[Phrases, Phrases]) -> tuple[float, float]:
-        """Update both sides on one batch; the sums of E_rec and of the losses over it.
+        """Update both sides on one batch; return the sums of E_rec and of the losses over it.
 
-        The graph is cut at the phrase vectors, so that encoding, the two directions of the objective, and the way back
-        through the encoders each run for both languages at the same time.
+        The graph is cut at the phrase vectors, so that encoding, the two directions of the objective, and the backward
+        pass through the encoders each run for both languages at the same time.
         """
         sides = self._sides
         weights, shares = self._of(batch)
@@ -494,7 +494,7 @@ class JointTraining:
         def back(which: int) -> None:
             vectors, errors = encoded[which]
             gradients = (results[which][1] + results[1 - which][2], weights * (self._alpha / len(errors)))
-            # Frozen encoders send no gradient further, and some encoders have no reconstruction errors.
+            # Frozen encoders have no gradient, and some encoders have no reconstruction errors.
             roots = [pair for pair in zip((vectors, errors), gradients, strict=True) if pair[0].requires_grad]
             torch.autograd.backward([root for root, _ in roots], [gradient for _, gradient in roots])
             sides[which].optimizer.step()

@@ -1,5 +1,5 @@
-"""Two tables joined through a pivot language.
+"""Construction of a phrase table from a source-pivot and a pivot-target table.
 
-`legs` holds the entries of the two tables, `links` connects entries of the first to groups of the second, `batches`
-takes as many sources at a time as memory holds, and `paths` sums over all pivot phrases.
+`tables` stores the entries of both tables, `links` connects source-pivot entries to the groups of pivot-target entries,
+`batches` divides the sources into batches that fit into memory, and `paths` sums over all pivot phrases.
 """

@@ -1,4 +1,4 @@
-"""Links from each entry of the first leg to a group of the second, made outside of memory, and their coverage."""
+"""Links from each source-pivot entry to a group of pivot-target entries, computed on disk, and their coverage."""
 
 from __future__ import annotations
 
@@ -11,33 +11,34 @@ import numpy.typing as npt
 from phrasetool.disk.columns import DiskColumn, Partitions, Records, even_cuts, parts_for
 from phrasetool.kernels.bytes import SPACE
 from phrasetool.phrases import ByteArray, Int64Array, prefix_sums
-from phrasetool.pivot.legs import DIRECT, LegStore, Ragged, bytes_of_groups, hash_phrases
+from phrasetool.pivot.tables import DIRECT, Ragged, TableStore, bytes_of_groups, hash_phrases
 
 NO_LINK = -1
 _PHRASE = np.dtype([("key", "u8"), ("check", "u8"), ("row", "i8"), ("bytes", "i8"), ("units", "i8"), ("words", "i4")])
 _LINK = np.dtype([("row", "i8"), ("group", "i8"), ("bytes", "i8")])
-# Of a record while its part is sorted and looked up.
+# Bytes per record while its part is sorted and looked up.
 _PHRASE_BYTES, _LINK_BYTES = 3 * _PHRASE.itemsize, 3 * _LINK.itemsize
-# Sums of whole numbers do not depend on how records are parted.
+# Probabilities are summed as integers in this unit, so that the sum does not depend on the partition of the records.
 _UNITS = 10**9
-# Phrases that are looked at, of all those of a side.
+# Approximate number of entries sampled from each table.
 _SAMPLE = 1 << 18
-# As much has to be found otherwise, and so many times as much as there is.
+# A change is suggested if the tables then share at least this part of the phrases, and this many times the actual part.
 _LEAST_SHARE, _LEAST_GAIN = 0.1, 2.0
 _CASE = np.uint8(0x20)
 
 FIRST, SECOND, ORDER, CAPITALS = "first", "second", "order", "capitals"
-_Side = Callable[[LegStore], Iterator[Ragged]]
+_Side = Callable[[TableStore], Iterator[Ragged]]
 
 
 @dataclass(frozen=True)
 class PivotCoverage:
-    """How much of the first leg's middle the second one knows.
+    """Coverage of the pivot phrases of the source-pivot table by the pivot-target table.
 
     Attributes:
-        phrases, found_phrases: distinct middle phrases of the first leg, and those that the second has entries for.
-        words, found_words: tokens of these.
-        mass: of the probability p(middle | source) of the first leg, the share that goes to phrases that were found.
+        phrases: number of distinct pivot phrases of the source-pivot table.
+        found_phrases: number of those for which the pivot-target table has entries.
+        words, found_words: numbers of tokens of `phrases` and of `found_phrases`.
+        mass: share of the total probability p(pivot | source) that belongs to pivot phrases that were found.
     """
 
     phrases: int
@@ -48,31 +49,32 @@ class PivotCoverage:
 
     @property
     def share(self) -> float:
-        """Of the distinct phrases."""
+        """Share of the distinct phrases that were found."""
         return self.found_phrases / max(1, self.phrases)
 
     @property
     def share_of_words(self) -> float:
-        """Of the tokens of distinct phrases."""
+        """Share of the tokens of distinct phrases that were found."""
         return self.found_words / max(1, self.words)
 
 
 class Links:
-    """Entries of the first leg and groups of the second.
+    """Links from source-pivot entries to groups of pivot-target entries.
 
     Args:
-        first, second: the legs.
-        memory: bytes that may be used.
-        folder: for files without a name.
+        first: the source-pivot table.
+        second: the pivot-target table.
+        memory: number of bytes that may be used.
+        folder: directory of temporary files.
 
     Attributes:
-        coverage: how much was found.
+        coverage: coverage of the pivot phrases.
 
     Raises:
         PhraseToolError: the disk is full.
     """
 
-    def __init__(self, first: LegStore, second: LegStore, memory: int, folder: str | None) -> None:
+    def __init__(self, first: TableStore, second: TableStore, memory: int, folder: str | None) -> None:
         parts = parts_for(len(first) + second.groups, _PHRASE_BYTES, memory)
         cuts = _cuts_of_hashes(parts)
         requested, known = Partitions(folder, _PHRASE, cuts), Partitions(folder, _PHRASE, cuts)
@@ -96,13 +98,13 @@ class Links:
         self.coverage = PivotCoverage(phrases, found, words, found_words, found_units / max(1, units))
 
     def read(self, first: int, last: int) -> tuple[Int64Array, Int64Array]:
-        """The group of each entry first..last - 1, `NO_LINK` where there is none, and the memory that it takes."""
+        """Return the group of each entry in [first, last), or `NO_LINK`, and the size of the group in bytes."""
         rows = self._column.read(first, last)
         return np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
 
 
 def _cuts_of_hashes(parts: int) -> Int64Array:
-    """Hashes, taken as signed, are spread evenly."""
+    """Return cuts that divide the range of signed 64-bit hashes evenly."""
     return np.array([-(2**63) + (2**64 * part) // parts for part in range(1, parts)], np.int64)
 
 
@@ -113,24 +115,24 @@ def _add(phrases: Ragged, first: int, to: Partitions, **fields: npt.NDArray[np.i
     to.add(keys.view(np.int64), key=keys, check=hashes[:, 1], row=rows, words=_words(phrases), **fields)
 
 
-def _add_targets(leg: LegStore, to: Partitions) -> None:
+def _add_targets(table: TableStore, to: Partitions) -> None:
     row = 0
-    for block in leg.blocks():
+    for block in table.blocks():
         units = np.rint(_UNITS * np.clip(block.numbers[:, DIRECT], 0, 1)).astype(np.int64)
         _add(block.targets, row, to, bytes=np.zeros(len(block), np.int64), units=units)
         row += len(block)
 
 
-def _add_sources(leg: LegStore, to: Partitions) -> None:
+def _add_sources(table: TableStore, to: Partitions) -> None:
     group = 0
-    for block in leg.blocks():
+    for block in table.blocks():
         sizes = bytes_of_groups(block)
         _add(block.sources, group, to, bytes=sizes, units=np.zeros(len(sizes), np.int64))
         group += len(sizes)
 
 
 def _words(phrases: Ragged) -> Int64Array:
-    """Tokens of each phrase: a space stands behind each."""
+    """Return the number of tokens of each phrase; each token is followed by a space."""
     text: ByteArray = phrases.items
     spaces = prefix_sums(text == SPACE)
     words: Int64Array = np.diff(spaces[phrases.offsets])
@@ -138,20 +140,20 @@ def _words(phrases: Ragged) -> Int64Array:
 
 
 def _look_up(targets: Records, known: Records) -> tuple[Int64Array, Int64Array]:
-    """Return the group that each target phrase leads to, and the bytes of the group."""
+    """Return the group that each target phrase leads to, and the size of the group in bytes."""
     order = np.argsort(known["key"], kind="stable")
     keys = known["key"][order]
-    places = np.searchsorted(keys, targets["key"])
+    positions = np.searchsorted(keys, targets["key"])
     group, size = np.full(len(targets), NO_LINK, np.int64), np.zeros(len(targets), np.int64)
-    inside = np.flatnonzero(places < len(keys))
-    rows = order[places[inside]]
+    inside = np.flatnonzero(positions < len(keys))
+    rows = order[positions[inside]]
     same = (known["key"][rows] == targets["key"][inside]) & (known["check"][rows] == targets["check"][inside])
     group[inside[same]], size[inside[same]] = known["row"][rows[same]], known["bytes"][rows[same]]
     return group, size
 
 
 def _totals(targets: Records, linked: npt.NDArray[np.bool_]) -> Int64Array:
-    """Return the distinct phrases, their words, and the mass of all, each followed by that of linked ones."""
+    """Return the numbers of distinct phrases and their words, and the total mass, each followed by the linked part."""
     _, first = np.unique(targets["key"], return_index=True)
     words = targets["words"].astype(np.int64)
     once = linked[first]
@@ -161,16 +163,17 @@ def _totals(targets: Records, linked: npt.NDArray[np.bool_]) -> Int64Array:
     )  # fmt: skip
 
 
-def diagnose_mismatch(first: LegStore, second: LegStore, share: float) -> str | None:
-    """Find the change that would make the legs meet.
+def diagnose_mismatch(first: TableStore, second: TableStore, share: float) -> str | None:
+    """Find the change of the tables after which many more pivot phrases would match.
 
     Args:
-        first, second: the legs.
-        share: of the first one's middle phrases that the second has.
+        first: the source-pivot table.
+        second: the pivot-target table.
+        share: share of the pivot phrases of `first` that `second` has.
 
     Returns:
-        `FIRST` or `SECOND`: that leg turned round; `ORDER`: both, or one in the place of the other; `CAPITALS`: small
-        letters in both; None where nothing helps.
+        `FIRST` or `SECOND`: reverse that table; `ORDER`: reverse both or swap them; `CAPITALS`: lowercase both; None if
+        no change helps.
     """
     rate = max(1, max(len(first), len(second)) // _SAMPLE)
     outer, middle = _sample(first, _sources, rate), _sample(first, _targets, rate)
@@ -185,29 +188,29 @@ def diagnose_mismatch(first: LegStore, second: LegStore, share: float) -> str | 
     return best if shares[best] >= max(_LEAST_SHARE, _LEAST_GAIN * share) else None
 
 
-def _sources(leg: LegStore) -> Iterator[Ragged]:
-    return (block.sources for block in leg.blocks())
+def _sources(table: TableStore) -> Iterator[Ragged]:
+    return (block.sources for block in table.blocks())
 
 
-def _targets(leg: LegStore) -> Iterator[Ragged]:
-    return (block.targets for block in leg.blocks())
+def _targets(table: TableStore) -> Iterator[Ragged]:
+    return (block.targets for block in table.blocks())
 
 
 def _small(side: _Side) -> _Side:
-    """The phrases of a side with small letters of ASCII."""
+    """Return a function that yields the phrases of a side with ASCII letters in lower case."""
 
-    def phrases(leg: LegStore) -> Iterator[Ragged]:
-        for block in side(leg):
+    def phrases(table: TableStore) -> Iterator[Ragged]:
+        for block in side(table):
             capital = (block.items >= ord("A")) & (block.items <= ord("Z"))
             yield Ragged(np.where(capital, block.items | _CASE, block.items), block.offsets)
 
     return phrases
 
 
-def _sample(leg: LegStore, side: _Side, rate: int) -> npt.NDArray[np.uint64]:
-    """Hashes of distinct phrases, one of so many; the same phrases of every side."""
+def _sample(table: TableStore, side: _Side, rate: int) -> npt.NDArray[np.uint64]:
+    """Return the hashes of one in `rate` distinct phrases; the choice depends on the phrase only."""
     samples = [np.zeros(0, np.uint64)]
-    for phrases in side(leg):
+    for phrases in side(table):
         hashes = np.unique(hash_phrases(phrases)[:, 0])
         samples.append(hashes[(hashes >> np.uint64(20)) % np.uint64(rate) == 0])
     return np.unique(np.concatenate(samples))

@@ -1,12 +1,13 @@
-"""The smallest table that loses no more BLEU than a budget: which sizes to try, and which of them to believe.
+"""Search for the smallest table whose loss of BLEU is within a budget.
 
-BLEU over size does not rise evenly: two tables that differ in a few entries differ in a few sentences, by chance up or
-down, and a pruned table may well be better than one twice its size.  So plain bisection ends wherever its first steps
-happen to send it, and the smallest of many sizes that were tried may hold by luck.  The search therefore goes in three
-parts: tables each half as large as the one before; bisection, on the logarithm of the size, between the smallest of
-them that holds and the next; and the sizes just above the answer, until the answer keeps the budget both alone and on
-the best rising curve through all trials.  By default the search compares point estimates on one development set.  With
-non-inferiority, it compares the lower ends of the 95 % intervals, so that a loss beyond the budget is excluded.
+BLEU is not monotonic in the size: two tables that differ in a few entries differ in a few sentences, by chance up or
+down, and a pruned table may well be better than one twice its size.  The result of plain bisection would depend on its
+first few comparisons, and the smallest of many sizes may keep the budget by chance.  The search therefore has three
+stages: tables each half as large as the previous one; bisection, on the logarithm of the size, between the smallest of
+them that keeps the budget and the next; and the sizes just above the answer, until the answer keeps the budget both
+alone and on the isotonic regression of all trials.  By default the search compares point estimates on one development
+set.  With non-inferiority, it compares the lower ends of the 95 % intervals, so that a loss beyond the budget is
+excluded.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import numpy as np
 
 from phrasetool.smt.evaluation.bleu import BleuSamples
 
-# Sizes to each halving: neighbours differ by 9 %.
+# Number of sizes per halving of the table: neighbouring sizes differ by a factor of 2 ** (1 / 8), or 9 %.
 _STEPS_PER_HALVING = 8
-# No table is smaller than this share of its entries.
+# Smallest share of the entries that is tried.
 _SMALLEST_SHARE = 0.001
 
 
@@ -29,8 +30,8 @@ class Comparison:
     """BLEU of a system compared with that of a baseline.
 
     Attributes:
-        bleu: of the system.
-        difference: to the baseline; negative where the system is worse.
+        bleu: BLEU of the system.
+        difference: BLEU of the system minus that of the baseline.
         low, high: the 95 % interval of the difference.
     """
 
@@ -40,27 +41,27 @@ class Comparison:
     high: float
 
     def judged(self, non_inferior: bool) -> float:
-        """Return the difference that a budget is compared with: the lower end of the interval, or the difference."""
+        """Return the value to compare with a budget: the difference or, if `non_inferior`, its lower limit."""
         return self.low if non_inferior else self.difference
 
     def keeps(self, max_loss: float, non_inferior: bool) -> bool:
-        """Whether no more than `max_loss` points are lost; with `non_inferior`, whether the interval excludes more."""
+        """Return whether at most `max_loss` points are lost; if `non_inferior`, whether the interval excludes more."""
         return -self.judged(non_inferior) <= max_loss
 
 
 def compare(system: BleuSamples, baseline: BleuSamples) -> Comparison:
-    """Two systems on the same samples of a text: percentiles of the differences (Koehn, EMNLP 2004)."""
+    """Compare two systems on the same bootstrap samples: percentiles of the differences (Koehn, EMNLP 2004)."""
     low, high = np.percentile(system.samples - baseline.samples, [2.5, 97.5])
     return Comparison(system.bleu, system.bleu - baseline.bleu, float(low), float(high))
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A size that was tried.
+    """Evaluation of one table size.
 
     Attributes:
-        entries: of the table.
-        result: against the full table.
+        entries: size of the table.
+        result: comparison with the full table.
     """
 
     entries: int
@@ -72,9 +73,9 @@ class Found:
     """Result of a search.
 
     Attributes:
-        trials: in the order they were made, the full table first.
-        answer: the smallest table that keeps the budget alone and on the rising curve.
-        by_chance: smaller tables that keep the budget alone, but not on the rising curve, so by chance; smallest first.
+        trials: all trials in the order of their evaluation, the full table first.
+        answer: the smallest table that keeps the budget both alone and on the rising curve.
+        by_chance: smaller tables that keep the budget alone but not on the rising curve, so by chance; smallest first.
     """
 
     trials: Sequence[Trial]
@@ -83,11 +84,11 @@ class Found:
 
 
 def size_grid(entries: int, smallest: int) -> list[int]:
-    """The sizes that may be tried: all entries, then always 9 % fewer, and last the smallest possible.
+    """Return the sizes that may be tried, descending in steps of about 8 %, from all entries to the smallest size.
 
     Args:
-        entries: of the full table.
-        smallest: entries that are always kept; sizes under a thousandth of the table are not tried.
+        entries: size of the full table.
+        smallest: number of entries that are always kept; sizes below a thousandth of the table are not tried.
     """
     last = min(max(smallest, int(entries * _SMALLEST_SHARE), 1), entries)
     steps = int(np.log2(max(entries, 1) / max(last, 1)) * _STEPS_PER_HALVING)
@@ -101,10 +102,10 @@ def search_size(
     """Find the smallest size at which no more than `max_loss` BLEU is lost.
 
     Args:
-        evaluate: compares a table of this many entries with the full one.
-        sizes: of `size_grid`, descending, the full table first.
-        max_loss: points of BLEU, at least 0.
-        non_inferior: whether a larger loss must be excluded by the 95 % interval.
+        evaluate: compares a table of the given number of entries with the full one.
+        sizes: result of `size_grid`, descending, the full table first.
+        max_loss: largest loss in BLEU points, at least 0.
+        non_inferior: whether the 95 % interval must exclude a larger loss.
 
     Raises:
         ValueError: `sizes` is empty, or the budget is negative.
@@ -124,7 +125,7 @@ def search_size(
     last = len(sizes) - 1
     hopeless = 0
     for step in [*range(0, last, _STEPS_PER_HALVING), last]:
-        # When two sizes in a row are surely too small, smaller ones are not tried.
+        # After two consecutive sizes that are certainly too small, smaller ones are not tried.
         hopeless = hopeless + 1 if attempt(step).high < -max_loss else 0
         if hopeless == 2:
             break
@@ -152,12 +153,12 @@ def _believed(tried: dict[int, Trial], max_loss: float, non_inferior: bool) -> i
         step for step, smooth in zip(steps, curve, strict=True)
         if tried[step].result.keeps(max_loss, non_inferior) and -smooth <= max_loss
     ]  # fmt: skip
-    # The full table loses nothing; rounding in the means of the curve must not change that.
+    # The full table loses nothing and is always acceptable, even if rounding in the curve suggests a loss.
     return max(good, default=0)
 
 
 def rising_curve(values: Sequence[float]) -> list[float]:
-    """The curve that never falls and is nearest to the values, by squares (isotonic regression)."""
+    """Return the non-decreasing curve nearest to the values in least squares (isotonic regression)."""
     from sklearn.isotonic import isotonic_regression
 
     curve: list[float] = isotonic_regression(np.asarray(values, np.float64)).tolist()

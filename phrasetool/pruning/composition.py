@@ -1,18 +1,19 @@
 """Composition criterion: the loss of model score without an entry (Zens, Stanton and Xu 2012; Ling et al. 2012).
 
 An entry is redundant if the decoder can compose it from two shorter entries of the table; only the difference of the
-model scores is lost.  The loss of an entry is its weighted score minus that of its best composition; of a
-part, its own score or that of its own best composition counts, whichever is better, so a composition may have as many
-parts as the phrase has words, as long as every step of it is an entry.
+model scores is lost.  The loss of an entry is its weighted score minus that of its best composition.  The score of a
+part is its own score or that of its best composition, whichever is better, so a composition may have as many parts as
+the phrase has words, as long as every intermediate phrase pair is an entry.
 
-The score has what an entry alone knows: its logarithms times the weights, and the phrase penalty.  Language model,
-word penalty and lexical reordering are left out, for they are the same for both or depend on the sentence.
+The score consists of the features that depend on the entry alone: the weighted sum of its log scores, and the phrase
+penalty.  Language model, word penalty and lexical reordering are left out because they are equal for an entry and its
+composition or depend on the sentence.
 
-Parts have shorter sources than the whole.  So entries go to a file for each length of the source, and come back from
-the shortest to the longest; memory holds of each entry that was there a hash of its pair and its best score.  A hash
-has 64 bits: that two pairs of a table of 10^8 share one is as likely as 1 to 3,700, and then at most a handful of
-losses are other ones.  Hashes are sums, in 64 bits, of numbers of words times powers of an odd number, so those of all
-beginnings and ends of a phrase are known at once (Karp and Rabin 1987).
+Parts have shorter sources than the whole.  Entries are therefore written to one file per source length and processed
+from the shortest to the longest; memory holds a hash of the pair and the best score of each processed entry.  Hashes
+have 64 bits: in a table of 10^8 entries, the probability that any two pairs collide is 1 in 3,700, and a collision
+changes a handful of losses at most.  They are polynomial rolling hashes (Karp and Rabin 1987) of the word numbers,
+modulo 2^64 and with an odd base, so the hashes of all prefixes and suffixes of a phrase take a single pass.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from phrasetool.phrases import FloatArray, Int32Array, Int64Array, gathered_runs
 from phrasetool.pipeline import run
 
 HashArray = npt.NDArray[np.uint64]
-# Sources of this many words and more share a file, which is read once for each length.
+# Sources of at least this many words share a file, which is read once for each length.
 LONG = 16
 _BASE = np.uint64(0xD1342543DE82EF95)
 _SMALLEST = np.uint64(1)
@@ -41,7 +42,7 @@ _HEADER = 5
 
 @dataclass(frozen=True)
 class HashedPhrases:
-    """N phrases, each word a number that is spread over 64 bits.
+    """N phrases whose words are numbers spread over 64 bits.
 
     Attributes:
         offsets: int64, shape (N + 1,), ascending, `offsets[0] == 0`.
@@ -53,23 +54,23 @@ class HashedPhrases:
 
     @property
     def lengths(self) -> Int64Array:
-        """Words per phrase, int64, shape (N,)."""
+        """Number of words per phrase, int64, shape (N,)."""
         return np.diff(self.offsets)
 
     def select(self, rows: Int64Array) -> HashArray:
-        """The words of some of them, one phrase after another."""
-        _, places = gathered_runs(self.offsets[:-1][rows], self.lengths[rows])
-        return self.words[places]
+        """Return the concatenated words of the phrases in the given rows."""
+        _, indices = gathered_runs(self.offsets[:-1][rows], self.lengths[rows])
+        return self.words[indices]
 
 
 @dataclass(frozen=True)
 class EntriesBySourceLength:
-    """M entries, ready to be written by the lengths of their sources.
+    """M entries, grouped by the length of their source.
 
     Attributes:
-        levels: uint8, shape (M,), words of the source of each, `LONG` for more.
-        frames: for each level present, its entries as `_frame` writes them.
-        counts: how many have a source of each length.
+        levels: uint8, shape (M,), number of words of each entry's source, at most `LONG`.
+        frames: for each level present, its entries in the format of `_frame`.
+        counts: number of entries for each source length.
     """
 
     levels: npt.NDArray[np.uint8]
@@ -80,16 +81,16 @@ class EntriesBySourceLength:
     def of(
         cls, sources: HashedPhrases, sizes: Int64Array, targets: HashedPhrases, scores: FloatArray
     ) -> EntriesBySourceLength:
-        """Sort entries.
+        """Group entries by the length of their source.
 
         Args:
-            sources: of G groups.
-            sizes: int64, shape (G,), entries of each group.
-            targets: of the M entries.
+            sources: source phrases of G groups.
+            sizes: int64, shape (G,), number of entries of each group.
+            targets: target phrases of the M entries.
             scores: float32, shape (M,), finite.
 
         Raises:
-            ValueError: the arrays do not fit each other.
+            ValueError: the arrays do not match.
         """
         lengths, entries = sources.lengths, len(targets.offsets) - 1
         if scores.shape != (entries,) or scores.dtype != np.float32:
@@ -113,7 +114,7 @@ def _frame(
     source_words: HashArray, target_words: HashArray, lengths: Int64Array, sizes: Int64Array, targets: Int64Array,
     scores: FloatArray,
 ) -> HashArray:  # fmt: skip
-    """Some entries in one array: its length, how many of everything, then everything; see `_Frame`."""
+    """Serialise entries into one array: its length, the numbers of items, and the fields of `_Frame`."""
     small = np.concatenate([lengths, sizes, targets]).astype(np.int32).tobytes() + scores.tobytes()
     rest = np.frombuffer(small + bytes(-len(small) % 8), np.uint64)
     counts = len(lengths), len(targets), len(source_words), len(target_words)
@@ -123,7 +124,7 @@ def _frame(
 
 @dataclass(frozen=True)
 class _Frame:
-    """G groups and their M entries: words of sources and targets, words of each, entries of each group, scores."""
+    """G groups of M entries: words of sources and targets, their lengths, entries per group, scores."""
 
     first: int
     source_words: HashArray
@@ -135,7 +136,7 @@ class _Frame:
 
     @classmethod
     def read(cls, first: int, data: HashArray) -> _Frame:
-        """What `_frame` wrote, `first` entries down the file."""
+        """Read the result of `_frame`, whose first entry is number `first` of the file."""
         groups, entries, sources, targets = data[1:_HEADER].tolist()
         words, rest = data[_HEADER : _HEADER + sources + targets], data[_HEADER + sources + targets :].view(np.int32)
         lengths, sizes, ends, scores = np.split(rest, np.cumsum([groups, groups, entries]))
@@ -144,7 +145,7 @@ class _Frame:
 
 @inner_kernel
 def _pair_key(source: int, target: int) -> int:
-    """The key of a pair, from `mix` of the source's hash and the target's hash."""
+    """Return the key of a pair: `mix` of the hashes of its source and target, but never 0."""
     return max(mix(source, target), _SMALLEST)
 
 
@@ -152,7 +153,7 @@ def _pair_key(source: int, target: int) -> int:
 def _hash_affixes(
     words: HashArray, start: int, size: int, powers: HashArray, beginnings: HashArray, ends: HashArray
 ) -> None:
-    """beginnings[i] = the hash of the first i words, ends[i] = that of those behind them."""
+    """Set `beginnings[i]` to the hash of the first i words and `ends[i]` to the hash of the remaining words."""
     beginnings[0] = np.uint64(0)
     for i in range(size):
         beginnings[i + 1] = beginnings[i] * _BASE + words[start + i]
@@ -174,9 +175,9 @@ def _compose(
     keys: HashArray,
     composed: FloatArray,
 ) -> None:
-    """The keys of entries, and the best sums of the scores of two entries that make up each, in order or swapped.
+    """Compute the keys of entries and the scores of their best compositions from two parts, in order or swapped.
 
-    Looks at entries whose source has `length` words; the key of another is 0.
+    Only entries whose source has `length` words are processed; the keys of all others are set to `NO_KEY`.
     """
     room = 2
     for i in range(len(lengths)):
@@ -226,7 +227,7 @@ def _compose(
 
 @exact_kernel
 def _enter(keys: HashArray, scores: FloatArray, composed: FloatArray, slots: HashArray, best: FloatArray) -> None:
-    """Put the better of the two scores of each entry that has a key into the table; of a pair, the best counts."""
+    """Enter the better of the two scores of each entry that has a key; of equal pairs, the best score is kept."""
     for entry in range(len(keys)):
         if keys[entry] != NO_KEY:
             score = max(scores[entry], composed[entry])
@@ -239,16 +240,16 @@ def _enter(keys: HashArray, scores: FloatArray, composed: FloatArray, slots: Has
 
 
 class Compositions:
-    """Finds what the model score of each entry of a table is above that of its best composition.
+    """Computes how much the model score of each entry of a table exceeds that of its best composition.
 
-    On disk, an entry takes up to 21 bytes, 8 for each word of its target, and 8 for each word of its source, but those
-    once for all entries that follow each other.  Memory holds 18 bytes for each entry but those of the longest sources.
+    On disk, an entry takes up to 21 bytes and 8 for each word of its target; each word of a source takes 8 bytes, once
+    for all consecutive entries.  Memory holds 18 bytes per entry, except for those with the longest sources.
 
     Args:
-        folder: for the files; None for the system's folder of temporary files.
+        folder: directory of the files; None for the system's temporary directory.
 
     Raises:
-        PhraseToolError: the files cannot be made.
+        PhraseToolError: the files cannot be created.
     """
 
     def __init__(self, folder: str | None = None) -> None:
@@ -262,11 +263,11 @@ class Compositions:
 
     @staticmethod
     def bytes_on_disk(entries: int, words: int) -> int:
-        """Return the bytes that entries take at most.
+        """Return the maximum number of bytes that entries take.
 
         Args:
-            entries: how many.
-            words: of their sources and targets.
+            entries: number of entries.
+            words: number of words of their sources and targets.
         """
         return 21 * entries + 8 * words
 
@@ -287,9 +288,9 @@ class Compositions:
         """Compose all entries; nothing can be added afterwards.
 
         Args:
-            distortion_weight: of Moses' Distortion feature.  Two parts whose order is swapped jump twice the words of
-                the source phrase in all: to the second part, back to the first, and behind the second again.
-            threads: worker threads; they do not change the result.
+            distortion_weight: weight of Moses' Distortion feature.  Swapping two parts costs jumps over twice the words
+                of the source phrase in total: to the second part, back to the first, and past the second again.
+            threads: number of worker threads; does not change the result.
 
         Raises:
             PhraseToolError: files cannot be written or read.
@@ -331,23 +332,23 @@ def _composed(
 
 
 def _frames(file: DiskColumn) -> Iterator[_Frame]:
-    place, first = 0, 0
-    while place < len(file):
-        size = int(file.read(place, place + 1)[0])
-        frame = _Frame.read(first, file.read(place, place + size))
+    offset, first = 0, 0
+    while offset < len(file):
+        size = int(file.read(offset, offset + 1)[0])
+        frame = _Frame.read(first, file.read(offset, offset + size))
         yield frame
-        place, first = place + size, first + len(frame.targets)
+        offset, first = offset + size, first + len(frame.targets)
 
 
 class Losses:
-    """The losses of entries in the order in which these were added; made by `Compositions`."""
+    """Losses of entries in the order in which they were added; created by `Compositions`."""
 
     def __init__(self, levels: DiskColumn, files: dict[int, DiskColumn]) -> None:
         self._levels, self._files = levels, files
         self._done, self._taken = 0, dict.fromkeys(files, 0)
 
     def take(self, count: int) -> FloatArray:
-        """The next ones.
+        """Return the next `count` losses.
 
         Returns:
             float32, shape (count,): infinite where an entry has no composition; zero or less where nothing is lost.

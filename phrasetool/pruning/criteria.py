@@ -1,7 +1,7 @@
 """Pruning criteria, which score each entry from the measures of the whole table.
 
-The larger an entry's score, the longer the entry is kept.  In a product, a criterion counts by its
-factor, which is bounded where the score is not: no criterion alone can keep an entry that the others find useless.
+The larger an entry's score, the longer the entry is kept.  A product of criteria multiplies their factors, in which
+extreme scores are clipped, so that no criterion alone can keep an entry that the others score low.
 """
 
 from __future__ import annotations
@@ -27,39 +27,39 @@ from phrasetool.pruning.measures import (
     Measures,
 )
 
-# Loss of an entry without a composition, where it must be a number.
+# Loss of an entry without a composition, where a finite number is required.
 _NO_COMPOSITION = np.float32(30.0)
-# Bounds of the loss that is counted for a use.  A composition that costs nothing by the table's scores may still be out
-# of the decoder's reach: it may need a jump, a part that is pruned, or a place in a full stack.  The bounds were best
-# on development data, see benchmarks/ranking_on_dev.py.
+# Bounds of the loss per occurrence of the pair.  The decoder may be unable to use a composition that costs nothing by
+# the table's scores: it may need a jump, a part that is pruned, or a hypothesis that drops out of a full stack.  The
+# bounds were best on development data, see benchmarks/ranking_on_dev.py.
 _LEAST_LOSS = np.float32(0.3)
 _MOST_LOSS = np.float32(1.0)
 
 
 class Criterion(Protocol):
-    """One measure by which entries are ranked."""
+    """A criterion by which entries are ranked."""
 
     @property
     def name(self) -> str:
-        """As in `--method`."""
+        """Name of the criterion in `--method`."""
 
     @property
     def needs(self) -> frozenset[Measure[Any]]:
-        """The measures that the criterion needs, besides probabilities."""
+        """The measures that the criterion needs in addition to probabilities."""
 
     @property
     def factor_needs(self) -> frozenset[Measure[Any]]:
-        """The measures that a product needs in addition."""
+        """The additional measures that `factor` needs."""
 
     @property
     def by_source(self) -> bool:
-        """Whether an entry is compared with the others of its source, which have to stand together then."""
+        """Whether an entry is compared with the others of its source, which must then be adjacent."""
 
     def scores(self, measures: Measures) -> FloatArray:
-        """float32, shape (N,): the larger, the more an entry deserves to stay; may be infinite, never NaN."""
+        """Return the scores, float32, shape (N,): larger for better entries; may be infinite, never NaN."""
 
     def factor(self, measures: Measures) -> FloatArray:
-        """float32, shape (N,): at least 0 and finite, for a product."""
+        """Return the factors for a product, float32, shape (N,), finite and at least 0."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Semantic:
     """Both similarities of Zhang et al. (2014, section 4.3): an entry is removed when both are low.
 
     Attributes:
-        similarities: the measure.
+        similarities: the measure that holds the similarities.
     """
 
     name: str = "semantic"
@@ -81,15 +81,15 @@ class Semantic:
         return frozenset({self.similarities})
 
     def scores(self, measures: Measures) -> FloatArray:
-        """The better similarity; infinite where a side has only unknown words."""
+        """Return the higher similarity; infinite where a side has only unknown words."""
         similarities = measures[self.similarities]
-        # Column by column: along rows of one or two numpy takes ten times as long.
+        # A reduction along rows of one or two columns takes numpy ten times as long.
         best: FloatArray = np.maximum(similarities[:, 0], similarities[:, -1])
         best[~measures[SCORED_MASKS[self.similarities]]] = np.inf
         return best
 
     def factor(self, measures: Measures) -> FloatArray:
-        """The mean similarity, at least 0.02; 1 where a side has only unknown words."""
+        """Return the mean similarity, between 0.02 and 1; 1 where a side has only unknown words."""
         mean = measures[self.similarities].mean(axis=1, dtype=np.float32)
         known = measures[SCORED_MASKS[self.similarities]]
         return np.where(known, np.clip(mean, np.float32(0.02), np.float32(1)), np.float32(1))
@@ -97,7 +97,7 @@ class Semantic:
 
 @dataclass(frozen=True)
 class Parallel(Semantic):
-    """The probability that both sides are translations of each other, where a classifier says it: its similarity."""
+    """Probability that both sides are translations of each other: the similarity of a classifier."""
 
     name: str = "parallel"
     similarities: Measure[np.float32] = PARALLEL
@@ -105,7 +105,7 @@ class Parallel(Semantic):
 
 @dataclass(frozen=True)
 class Syntactic(Semantic):
-    """How alike the syntax of both sides is, where an encoder of syntax says it: its similarity."""
+    """Syntactic similarity of both sides: the similarity of a syntax encoder."""
 
     name: str = "syntax"
     similarities: Measure[np.float32] = SYNTAX
@@ -121,18 +121,18 @@ class Significant:
     factor_needs: frozenset[Measure[Any]] = frozenset()
 
     def scores(self, measures: Measures) -> FloatArray:
-        """-ln p."""
+        """Return -ln p."""
         return measures[SIGNIFICANCE]
 
     def factor(self, measures: Measures) -> FloatArray:
-        """A tenth of -ln p, between 0.02 and 2."""
+        """Return a tenth of -ln p, clipped to [0.02, 2]."""
         tenth: FloatArray = measures[SIGNIFICANCE] / np.float32(10)
         return tenth.clip(np.float32(0.02), np.float32(2))
 
 
 @dataclass(frozen=True)
 class Composition:
-    """How often the pair was seen, times what the model loses without it (Zens et al. 2012, Ling et al. 2012)."""
+    """Count of the pair times the loss of model score without it (Zens et al. 2012, Ling et al. 2012)."""
 
     name: str = "composition"
     needs: frozenset[Measure[Any]] = frozenset({COUNTS, LOSSES})
@@ -140,18 +140,18 @@ class Composition:
     factor_needs: frozenset[Measure[Any]] = frozenset()
 
     def scores(self, measures: Measures) -> FloatArray:
-        """Count times loss; without a composition, the loss counts as 30."""
+        """Return count times loss; the loss of an entry without a composition is 30."""
         losses = measures[LOSSES]
         return measures[COUNTS] * np.where(np.isfinite(losses), losses, _NO_COMPOSITION)
 
     def factor(self, measures: Measures) -> FloatArray:
-        """Count times loss, the loss between 0.3 and 1."""
+        """Return count times loss, the loss clipped to [0.3, 1]."""
         return measures[COUNTS] * np.clip(measures[LOSSES], _LEAST_LOSS, _MOST_LOSS)
 
 
 @dataclass(frozen=True)
 class Probability:
-    """p(target | source) of the table."""
+    """Direct translation probability, p(target | source), of the table."""
 
     name: str = "probability"
     needs: frozenset[Measure[Any]] = frozenset({PROBABILITIES})
@@ -159,17 +159,17 @@ class Probability:
     factor_needs: frozenset[Measure[Any]] = frozenset()
 
     def scores(self, measures: Measures) -> FloatArray:
-        """The third score."""
+        """Return the third score."""
         return measures[PROBABILITIES]
 
     def factor(self, measures: Measures) -> FloatArray:
-        """The third score, at least 0."""
+        """Return the third score, at least 0."""
         return np.maximum(measures[PROBABILITIES], np.float32(0))
 
 
 @dataclass(frozen=True)
 class Count:
-    """How often the pair was extracted."""
+    """Number of times the pair was extracted."""
 
     name: str = "count"
     needs: frozenset[Measure[Any]] = frozenset({COUNTS})
@@ -177,7 +177,7 @@ class Count:
     factor_needs: frozenset[Measure[Any]] = frozenset()
 
     def scores(self, measures: Measures) -> FloatArray:
-        """The joint count."""
+        """Return the joint count."""
         return measures[COUNTS]
 
     factor = scores
@@ -185,10 +185,11 @@ class Count:
 
 @dataclass(frozen=True)
 class Usage:
-    """How often forced decoding of the training set used the pair (Eck, Vogel and Waibel 2007).
+    """Number of uses of the pair in forced decoding of the training set (Eck, Vogel and Waibel 2007).
 
     An entry that was extracted from a single sentence explains that sentence, and maybe no other; so the uses should
-    come from leave-one-out decoding (Wuebker, Mauser and Ney 2010), in which a sentence does without what only it gave.
+    come from leave-one-out decoding (Wuebker, Mauser and Ney 2010), in which the decoder does not use entries that were
+    extracted only from the decoded sentence.
 
     Eck, Vogel and Waibel, "Translation Model Pruning via Usage Statistics for Statistical Machine Translation", NAACL
     2007; Wuebker, Mauser and Ney, "Training Phrase Translation Models with Leaving-One-Out", ACL 2010.
@@ -200,11 +201,11 @@ class Usage:
     factor_needs: frozenset[Measure[Any]] = frozenset({COUNTS})
 
     def scores(self, measures: Measures) -> FloatArray:
-        """How often the pair was used."""
+        """Return the number of uses of the pair."""
         return measures[USES]
 
     def factor(self, measures: Measures) -> FloatArray:
-        """Uses for each time the pair was extracted, as if it had been extracted once more and used as others are."""
+        """Return the uses per extraction, with one pseudo-count at the average rate of the table."""
         extracted = measures.total(COUNTS)
         usual = np.float32(measures.total(USES) / extracted) if extracted > 0 else np.float32(0)
         return (measures[USES] + usual) / (measures[COUNTS] + np.float32(1))
@@ -212,7 +213,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Top:
-    """The place of an entry among those of its source by model score, as Moses' prunePhraseTable chooses."""
+    """Rank of an entry among those of its source by model score, as in Moses' prunePhraseTable."""
 
     name: str = "top"
     needs: frozenset[Measure[Any]] = frozenset({MODEL_SCORES})
@@ -220,25 +221,25 @@ class Top:
     factor_needs: frozenset[Measure[Any]] = frozenset()
 
     def scores(self, measures: Measures) -> FloatArray:
-        """0 for the best, -1 for the next, and so on; ties by table order."""
+        """Return 0 for the best, -1 for the next, and so on; ties are broken by table order."""
         scores = measures[MODEL_SCORES]
         groups = np.repeat(np.arange(len(measures.source_lengths)), np.diff(measures.group_offsets))
         order = np.lexsort((-scores, measures.malformed, groups))
-        places = np.empty(len(scores), np.float32)
-        places[order] = measures.group_offsets[groups] - np.arange(len(scores))
-        return places
+        negative_ranks = np.empty(len(scores), np.float32)
+        negative_ranks[order] = measures.group_offsets[groups] - np.arange(len(scores))
+        return negative_ranks
 
     def factor(self, measures: Measures) -> FloatArray:
-        """1 for the best, 1/2 for the next, and so on."""
+        """Return 1 for the best, 1/2 for the next, and so on."""
         return np.float32(1) / (np.float32(1) - self.scores(measures))
 
 
 @dataclass(frozen=True)
 class Random:
-    """No criterion at all: the control of an experiment.
+    """Random scores: the baseline of experiments.
 
     Args:
-        seed: of the numbers.
+        seed: seed of the random numbers.
     """
 
     seed: int = 1
@@ -248,9 +249,9 @@ class Random:
     factor_needs: frozenset[Measure[Any]] = frozenset()
 
     def scores(self, measures: Measures) -> FloatArray:
-        """Uniform in [0, 1), drawn in table order."""
+        """Return uniform numbers in [0, 1), drawn in table order."""
         numbers = np.random.PCG64(self.seed)
-        # A step of the generator gives two of them.
+        # Each step of the generator produces two float32 numbers.
         numbers.advance(measures.first // 2)
         odd = measures.first % 2
         return np.random.Generator(numbers).random(odd + len(measures), np.float32)[odd:]

@@ -1,9 +1,9 @@
-"""Decision which entries are removed, the same for a block of a stream and for a whole table, and its reasons.
+"""Decision which entries to remove from a table or from a block of a stream, and the reasons of each removal.
 
 A method ranks the entries, a cut determines which ones fail, and an entry that fails is removed unless it is among the
 best k of a protected source (Zhang et al. 2014, section 4.3 and footnote 3: "we always keep the first 10 best according
-to the semantic similarity").  Everything that a decision about a block needs lies in the block if the method is
-semantic similarity alone and the cut is a threshold; then a table can be pruned while it streams.
+to the semantic similarity").  If the method is semantic similarity alone and the cut is a threshold, a decision about a
+block needs nothing outside the block, so the table can be pruned as a stream.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from phrasetool.pruning.sizes import ScoredPart, SizeCurve, SizeLimit, TooSmallE
 from phrasetool.pruning.thresholds import Threshold
 
 SEMANTIC = Semantic()
-# The label of entries that no criterion alone would have removed.
+# Label of entries that no criterion alone would have removed.
 TOGETHER = "together"
 
 
@@ -33,12 +33,12 @@ class Ranking:
     """N entries ranked by a method.
 
     Attributes:
-        method: that ranks the entries.
-        measures: of the entries.
-        scores: float32 or float64, shape (N,), not NaN: the score; entries with larger scores are kept longer;
-            infinite for malformed lines.
-        keys: float64, shape (N,): ranks the entries of one source.
-        silent: bool, shape (N,): the method has no score for these.
+        method: the method that ranks the entries.
+        measures: the measures of the entries.
+        scores: float32 or float64, shape (N,), not NaN; entries with larger scores are kept longer; infinite for
+            malformed lines.
+        keys: float64, shape (N,): sort keys for ranking the entries of one source.
+        silent: bool, shape (N,): entries for which the method has no score.
     """
 
     method: Method
@@ -54,39 +54,41 @@ class Ranking:
 
     @classmethod
     def by_scores(cls, method: Method, measures: Measures, scores: FloatArray) -> Ranking:
-        """Rank entries by the method's scores, which are known already."""
+        """Rank entries by the given scores of the method."""
         return cls(method, measures, scores, scores.astype(np.float64), np.zeros(len(measures), np.bool_))
 
     @classmethod
     def by_similarity(cls, method: Method, measures: Measures) -> Ranking:
-        """The paper's: the better similarity is compared with a threshold, their mean ranks the entries of a source."""
+        """Rank as Zhang et al.: compare the higher similarity with a threshold, rank within a source by the mean."""
         scores = SEMANTIC.scores(measures).astype(np.float64)
         st, ts = measures[SIMILARITIES].astype(np.float64).T
         return cls(method, measures, scores, (st + ts) / 2, ~measures[SCORED])
 
     def protected(self, best: KeepBest) -> Mask:
-        """bool, shape (N,): the best of every protected source, frequent mutual translations if they are protected, and
-        malformed lines, which are never pruned."""
+        """Return a bool array of shape (N,) that marks the entries that are never pruned.
+
+        They are the best of every protected source, frequent mutual translations if protected, and malformed lines.
+        """
         groups = self.measures.group_offsets, self.measures.source_lengths
         protected = best.marks(*groups, self.measures.malformed, self.keys) | self.measures.malformed
         return protected if best.frequent is None else protected | best.frequent_entries(self.measures)
 
     def strengths(self, best: KeepBest) -> DoubleArray:
-        """float64, shape (N,): the largest threshold that each entry survives, infinite if any."""
+        """Return the largest threshold at which each entry is kept, float64, shape (N,); infinite where protected."""
         strengths: DoubleArray = np.where(self.protected(best), np.inf, self.scores)
         return strengths
 
 
-# N entries, and bool, shape (N,): which of them are always kept.
+# N entries, and bool, shape (N,): entries that are always kept.
 Guarded = tuple[Ranking, Mask]
-# Gives all parts of a table, in order; may be called several times.
+# Returns an iterator over all parts of a table, in order; may be called several times.
 GuardedTable = Callable[[], Iterator[Guarded]]
 # Returns the entries of a part that fail, bool, shape (N,).
 Verdict = Callable[[Ranking, Mask], Mask]
 
 
 class Cut(Protocol):
-    """Where a ranking is cut."""
+    """Rule that determines which entries of a ranking fail."""
 
     def verdict(self, table: GuardedTable) -> Verdict:
         """Return the function that finds the entries that fail.
@@ -95,7 +97,7 @@ class Cut(Protocol):
             table: all entries.
 
         Raises:
-            TooSmallError: the protected entries alone are more than may stay.
+            TooSmallError: there are more protected entries than may be kept.
         """
 
 
@@ -126,12 +128,12 @@ class AtOwnThresholds:
 
 @dataclass(frozen=True)
 class OfSize:
-    """This share of the entries stays: the protected ones, then the best of the others, ties by table order."""
+    """Keep a share of the entries: the protected ones, then the best of the others, ties broken by table order."""
 
     share: float
 
     def verdict(self, table: GuardedTable) -> Verdict:
-        """Find the limit in two or more passes over the table; TooSmallError as of `Cut.verdict`."""
+        """Find the limit in two or more passes over the table; raise `TooSmallError` as in `Cut.verdict`."""
         counted = [(int(protected.sum()), len(protected)) for _, protected in table()]
         count, entries = (sum(numbers) for numbers in zip(*counted, strict=True)) if counted else (0, 0)
         allowed = allowed_entries(self.share, entries)
@@ -147,7 +149,7 @@ class OfSize:
 
 @dataclass(frozen=True)
 class AtThresholdForSize:
-    """The lowest threshold that leaves at most this share of the entries, as `SizeCurve` finds it while streaming."""
+    """Cut at the lowest threshold that keeps at most a share of the entries, found by `SizeCurve` while streaming."""
 
     share: float
 
@@ -165,7 +167,7 @@ class Everything:
     """Remove all entries that are not protected."""
 
     def verdict(self, table: GuardedTable) -> Verdict:
-        """Return a function by which every entry fails."""
+        """Return a function that fails every entry."""
         return lambda ranking, protected: np.ones(len(protected), np.bool_)
 
 
@@ -177,12 +179,12 @@ def _below(ranking: Ranking, threshold: float) -> Mask:
 
 @dataclass(frozen=True)
 class Decision:
-    """Decision about N entries; bool, shape (N,).
+    """Decision about N entries.
 
     Attributes:
-        fails: entries that the cut removes unless they are protected.
-        protected: entries that are kept anyway.
-        silent: entries without a score.
+        fails: bool, shape (N,): entries that the cut removes unless they are protected.
+        protected: bool, shape (N,): entries that are kept anyway.
+        silent: bool, shape (N,): entries without a score.
     """
 
     fails: Mask
@@ -194,11 +196,11 @@ class Decision:
 
     @property
     def keep(self) -> Mask:
-        """Entries that are kept."""
+        """Entries that are kept, bool, shape (N,)."""
         return ~self.fails | self.protected
 
     def part(self, rows: slice) -> Decision:
-        """Return the decision about some of the entries."""
+        """Return the decision about the given rows."""
         return Decision(self.fails[rows], self.protected[rows], self.silent[rows])
 
 
@@ -208,10 +210,10 @@ def decide(ranking: Ranking, cut: Cut, best: KeepBest) -> Decision:
     Args:
         ranking: the scores of the entries.
         cut: determines which scores fail.
-        best: which entries are protected.
+        best: determines which entries are protected.
 
     Raises:
-        TooSmallError: the protected entries alone are more than the cut allows.
+        TooSmallError: there are more protected entries than the cut allows.
     """
     protected = ranking.protected(best)
     verdict = cut.verdict(lambda: iter([(ranking, protected)]))
@@ -220,7 +222,7 @@ def decide(ranking: Ranking, cut: Cut, best: KeepBest) -> Decision:
 
 @dataclass(frozen=True)
 class Rule:
-    """How a table is pruned.
+    """Method, cut and protection by which a table is pruned.
 
     Attributes:
         method: scores the entries.
@@ -236,19 +238,19 @@ class Rule:
     def of(
         cls, method: Method, best: KeepBest, *, threshold: Threshold | None = None, size: float | None = None
     ) -> Rule:
-        """The rule of what was asked for.
+        """Return the rule for a threshold, a size or the criteria's own thresholds.
 
         Args:
-            method: if its criteria have thresholds of their own, these cut.
-            best: see above.
-            threshold: where to cut.
-            size: the share of the entries that may stay.
+            method: scores the entries; thresholds of its criteria, if any, determine the cut.
+            best: determines which entries are protected.
+            threshold: the threshold of the cut.
+            size: the share of the entries to keep.
 
         Raises:
-            ValueError: not exactly one of own thresholds, a threshold and a size was given.
+            ValueError: not exactly one of the criteria's own thresholds, a threshold and a size was given.
         """
         if sum([bool(method.thresholds), threshold is not None, size is not None]) != 1:
-            raise ValueError("expected a threshold or a size, or criteria with thresholds of their own")
+            raise ValueError("expected a threshold or a size, or criteria with their own thresholds")
         if threshold is not None:
             return cls(method, AtThreshold(threshold), best)
         if size is not None:
@@ -257,43 +259,44 @@ class Rule:
         return cls(method, own, best)
 
     def ranking(self, measures: Measures) -> Ranking:
-        """How the entries of a table, or of a block of one, are ranked."""
+        """Rank the entries of a table or of a block."""
         return rank(self.method, measures)
 
     def decide(self, ranking: Ranking) -> Decision:
-        """Decide about the entries of a ranking that this rule, or one of the same method, made; see `decide`."""
+        """Decide about the entries of a ranking by the method of this rule; see `decide`."""
         return decide(ranking, self.cut, self.best)
 
 
 def is_brae_rule(method: Method) -> bool:
-    """Whether meaning is the only criterion, so that the rule of Zhang et al. is followed to the letter."""
+    """Return whether semantic similarity is the only criterion, so that the exact rule of Zhang et al. applies."""
     return method.names == (SEMANTIC.name,)
 
 
 def protects_frequent(method: Method, at_threshold: bool) -> bool:
-    """Return whether frequent mutual translations are protected by default: where similarity alone decides, by a
-    threshold, so that no other criterion uses how often an entry was seen.
+    """Return whether frequent mutual translations are protected by default.
+
+    They are protected if the only criterion is a threshold of the similarity, which ignores the counts of entries.
 
     Args:
-        method: how entries are ranked.
+        method: the method that ranks the entries.
         at_threshold: whether the ranking is cut at thresholds, and not by a size or a loss.
     """
     return at_threshold and is_brae_rule(method)
 
 
 def rank(method: Method, measures: Measures) -> Ranking:
-    """How a method ranks entries."""
+    """Rank entries by a method."""
     return Ranking.by_similarity(method, measures) if is_brae_rule(method) else Ranking.of(method, measures)
 
 
 @dataclass(frozen=True)
 class Reasons:
-    """Scores of N entries by C criteria, and which of them fail an entry.
+    """Scores of N entries by C criteria, and the criteria that fail each entry.
 
     Attributes:
-        names: of the criteria.
-        criterion_scores: float32, shape (N, C), the scores.
-        fails: bool, shape (N, C): that criterion alone would remove the entry.
+        names: names of the criteria.
+        criterion_scores: float32, shape (N, C).
+        fails: bool, shape (N, C): whether the criterion alone would remove the entry.
     """
 
     names: tuple[str, ...]
@@ -301,24 +304,24 @@ class Reasons:
     fails: Mask
 
     def part(self, rows: slice | npt.NDArray[Any]) -> Reasons:
-        """Those of some entries."""
+        """Return the reasons of the given rows."""
         return Reasons(self.names, self.criterion_scores[rows], self.fails[rows])
 
     @property
     def labels(self) -> list[str]:
-        """Labels of the `codes`: the names of criteria with `+` between them, or `together`."""
+        """Labels of the `codes`: names of criteria joined by `+`, or `together`."""
         codes = range(1 << len(self.names))
         return ["+".join(name for bit, name in enumerate(self.names) if code >> bit & 1) or TOGETHER for code in codes]
 
     @property
     def codes(self) -> npt.NDArray[np.int32]:
-        """int32, shape (N,): which criteria fail each entry, the first one counting 1, the next 2, then 4 and so on."""
+        """Bit mask of the criteria that fail each entry, int32, shape (N,); bit 0 is the first criterion."""
         bits = 1 << np.arange(len(self.names), dtype=np.int32)
         codes: npt.NDArray[np.int32] = self.fails.astype(np.int32) @ bits
         return codes
 
     def counts(self) -> dict[str, int]:
-        """How many entries have each label; labels that none has are left out."""
+        """Return the number of entries with each label; labels without entries are left out."""
         counted = np.bincount(self.codes, minlength=1 << len(self.names))
         return {label: int(count) for label, count in zip(self.labels, counted, strict=True) if count}
 
@@ -326,8 +329,8 @@ class Reasons:
 def explain(ranking: Ranking, decision: Decision) -> Reasons:
     """Explain why the removed entries of a table were removed.
 
-    Where criteria have thresholds of their own, these thresholds count.  Otherwise a criterion alone would have removed
-    an entry if it is not among the best unprotected entries by this criterion, as many as were kept.
+    Criteria with thresholds fail the entries below them.  Otherwise, where n unprotected entries were kept, a criterion
+    fails all unprotected entries except its best n.
 
     Args:
         ranking: the ranking on which the decision is based.
@@ -335,7 +338,7 @@ def explain(ranking: Ranking, decision: Decision) -> Reasons:
     """
     method, measures = ranking.method, ranking.measures
     if len(method.parts) == 1:
-        # The ranking holds the scores of the one criterion.
+        # The scores of the ranking are those of the only criterion.
         return Reasons(method.names, ranking.scores.astype(np.float32)[:, None], decision.fails[:, None])
     criterion_scores = method.criterion_scores(measures)
     if method.thresholds:

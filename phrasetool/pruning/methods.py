@@ -1,7 +1,7 @@
-"""Methods of pruning: one criterion, or several made one.
+"""Pruning methods: a single criterion or a combination of several.
 
-Four ways to make several criteria one: the product of their factors, the mean of their ranks, what all of them would
-keep, what any of them would keep.
+Several criteria are combined as the product of their factors, the mean of their ranks, the intersection (entries that
+all criteria would keep) or the union (entries that any criterion would keep).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BOUNDS = {
     "probability": (0.0, 1.0),
     "random": (0.0, 1.0),
 }
-# Powers beyond this would leave single precision.
+# Higher powers would exceed single precision.
 LARGEST_WEIGHT = 10.0
 
 # The + of `a+e` and of `1e+5` does not join criteria.
@@ -42,14 +42,15 @@ _LARGEST = np.log(np.float64(np.finfo(np.float32).max))
 
 @dataclass(frozen=True)
 class Method:
-    """One criterion, or several made one.
+    """A criterion or a combination of several.
 
     Attributes:
         parts: the criteria.
-        combine: `product` of their factors; or the mean `rank` by their scores; or `intersection`, what every
-            criterion would keep, and `union`, what any would.
-        weights: of the criteria, exponents in a product and weights in a mean of ranks; none: all are 1.
-        thresholds: of the criteria, for an intersection, a union or a single one; none: one cut for all.
+        combine: `product` of their factors, mean `rank` by their scores, `intersection` (keep what every criterion
+            would keep) or `union` (keep what any criterion would keep).
+        weights: weights of the criteria, exponents in a product and weights in a mean of ranks; empty: all are 1.
+        thresholds: thresholds of the criteria in an intersection, a union or alone; empty: the cut is applied to the
+            combined scores.
     """
 
     parts: tuple[Criterion, ...]
@@ -59,12 +60,12 @@ class Method:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the criteria."""
+        """Names of the criteria."""
         return tuple(part.name for part in self.parts)
 
     @property
     def name(self) -> str:
-        """For the signature line: what `parse_method` reads, and the combination."""
+        """Description for the signature line: the text that `parse_method` reads, and the combination."""
         weights = [f"*{weight:g}" if weight != 1 else "" for weight in self._weights]
         thresholds = [f":{threshold.text}" for threshold in self.thresholds] or [""] * len(self.parts)
         parts = map("".join, zip(self.names, weights, thresholds, strict=True))
@@ -88,10 +89,10 @@ class Method:
         return self.weights or (1.0,) * len(self.parts)
 
     def check_threshold(self, threshold: Threshold | None) -> None:
-        """Reject thresholds outside the bounds of the scores: this one, and those of the criteria.
+        """Reject thresholds, given or of the criteria, outside the range of the scores.
 
         Raises:
-            ValueError: naming the first one.
+            ValueError: a threshold is out of range; the message names the first one.
         """
         for name, own in zip(self.names, self.thresholds, strict=False):
             _check_bounds(name, own)
@@ -103,20 +104,21 @@ class Method:
             raise ValueError(f"{threshold.text} is outside the range of ranks, 0 to 1")
 
     def scores(self, measures: Measures) -> FloatArray:
-        """float32, shape (N,): the larger, the more an entry deserves to stay; infinite for malformed lines.
+        """Return the scores, float32, shape (N,): larger for better entries; infinite for malformed lines.
 
-        A rank from 0 for the worst to 1 for the best, unless there is one criterion or a product: the mean of ranks,
-        the least for an intersection, the greatest for a union.  So a cut of an intersection keeps what each criterion
-        would keep at that rank.
+        The scores of a single criterion are its own, and those of a product are products of factors.  Other
+        combinations use ranks, from 0 for the worst entry to 1 for the best: their mean, the lowest rank for an
+        intersection, and the highest for a union.  A cut of an intersection therefore keeps the entries that each
+        criterion would keep at that rank.
         """
         return next(self.scores_by_part(measures))
 
     def scores_by_part(self, table: TableMeasures) -> Iterator[FloatArray]:
-        """The same of a table, for each of its parts.
+        """Yield the `scores` of each part of a table.
 
-        Ranks take 4 bytes an entry and criterion.
+        Ranks take 4 bytes per entry and criterion.
         """
-        # In one order, whatever that of the names: sums and products round.
+        # A fixed order makes the rounding of sums and products independent of the order of the names.
         criteria = sorted(zip(self.parts, self._weights, strict=True), key=lambda part: part[0].name)
         alone, weights = len(criteria) == 1, [weight for _, weight in criteria]
         ranked = not alone and self.combine != "product"
@@ -154,20 +156,20 @@ class Method:
         """Return where a criterion's score is below the criterion's own threshold, bool, shape (N, C).
 
         Args:
-            criterion_scores: see the method of this name.
-            alpha: -ln p of a pair that occurs once, together.
+            criterion_scores: result of the method `criterion_scores`.
+            alpha: -ln p of a pair whose sides occur once each, together.
         """
         return criterion_scores < np.array([threshold.value(alpha) for threshold in self.thresholds], np.float32)
 
     def fails(self, below: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Return the entries that the criteria's own thresholds remove together, bool, shape (N,), given `below`."""
+        """Return the entries that the combination of the thresholds removes, bool, shape (N,), from `below`."""
         choose = np.logical_and if self.combine == "union" else np.logical_or
         failed: npt.NDArray[np.bool_] = choose.reduce(below, axis=1)
         return failed
 
 
 def _product(factors: list[FloatArray], weights: list[float]) -> FloatArray:
-    """The product of factors raised to their weights, float32 and finite."""
+    """Return the product of factors raised to their weights, float32, finite."""
     if all(weight == 1 for weight in weights):
         product: FloatArray = np.prod(factors, axis=0, dtype=np.float32)
         return product
@@ -191,10 +193,10 @@ def _sorted_scores(criterion: Criterion, table: TableMeasures) -> FloatArray:
 
 
 def _ranks(values: FloatArray, every: FloatArray) -> FloatArray:
-    """Ranks of values among all, ascending: from 0 for the worst to 1 for the best; equal ones share their mean."""
+    """Return the ranks of values among all, from 0 for the lowest to 1 for the highest; ties get their mean rank."""
     if len(every) < 2:
         return np.ones(len(values), np.float32)
-    # Each different value is looked for once, in order.
+    # Each distinct value is searched once, in ascending order.
     different, numbers = np.unique(values, return_inverse=True)
     first, last = (np.searchsorted(every, different, side) for side in ("left", "right"))
     means = last - (last - first + 1) / 2
@@ -203,17 +205,16 @@ def _ranks(values: FloatArray, every: FloatArray) -> FloatArray:
 
 
 def parse_method(text: str, combine: str | None = "product", seed: int = 1) -> Method:
-    """Read `composition+semantic`, `composition*2+semantic`, `semantic:0.7+significance:a+e` and the like.
+    """Parse a method such as `composition*2+semantic` or `semantic:0.7+significance:a+e`.
 
     Args:
-        text: names of criteria with `+` between them, each with a weight behind a `*` or a threshold behind a `:`, if
-            it has one.
+        text: names of criteria joined by `+`, each optionally followed by `*` and a weight or `:` and a threshold.
         combine: one of `COMBINATIONS`; None: the intersection if there are thresholds, else the product.
-        seed: of the random criterion.
+        seed: seed of the random criterion.
 
     Raises:
-        ValueError: a name is unknown or stands twice, a weight or a threshold is none, or does not fit the
-            combination, or there is no such combination.
+        ValueError: a name is unknown or duplicate, a weight or a threshold is invalid or not supported by the
+            combination, or the combination is unknown.
     """
     parts, weights, thresholds = [], [], []
     for piece in _JOIN.split(text):
@@ -222,7 +223,7 @@ def parse_method(text: str, combine: str | None = "product", seed: int = 1) -> M
             raise ValueError(f"{piece!r} is not NAME, NAME*WEIGHT or NAME:THRESHOLD")
         part = _criterion(match["name"], seed)
         if part in parts:
-            raise ValueError(f"{part.name} stands twice in {text!r}")
+            raise ValueError(f"{part.name} occurs twice in {text!r}")
         parts.append(part)
         weights.append(_weight(part.name, match["weight"]))
         thresholds.append(_threshold(part.name, match["threshold"]))
@@ -285,6 +286,6 @@ def _check_combination(combine: str, count: int, weights: list[float], own_thres
     if weighted and count == 1:
         raise ValueError("one criterion needs no weight")
     if weighted and combine not in ("product", "rank"):
-        raise ValueError(f"weights mean nothing to {'an' if combine == 'intersection' else 'a'} {combine}")
+        raise ValueError(f"weights have no effect in {'an' if combine == 'intersection' else 'a'} {combine}")
     if own_thresholds and count > 1 and combine not in ("intersection", "union"):
-        raise ValueError(f"criteria with thresholds of their own are an intersection or a union, not a {combine}")
+        raise ValueError(f"criteria with their own thresholds are an intersection or a union, not a {combine}")

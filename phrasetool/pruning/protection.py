@@ -11,12 +11,12 @@ from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, Int64Array, Mask
 from phrasetool.pruning.measures import OCCURRENCES, Measures, TableMeasures
 
-# An entry that was seen more often deserves a warning, or protection.
+# Default count above which the removal of an entry causes a warning, or the entry is protected.
 DEFAULT_COUNT = 100
 # Columns of the counts of an entry.
 _TARGET, _SOURCE, _JOINT = range(3)
 PROTECTIONS = ("all", "words", "none")
-# Protects no frequent mutual translation.
+# Choice that protects no frequent mutual translations.
 UNPROTECTED = "none"
 
 
@@ -37,11 +37,11 @@ def _mark_best(
             continue
         # A stable sort keeps equal keys in table order.
         order = np.argsort(-keys[first:last], kind="mergesort")
-        left = count
+        remaining = count
         for i in order:
-            if left > 0 and eligible[first + i]:
+            if remaining > 0 and eligible[first + i]:
                 best[first + i] = True
-                left -= 1
+                remaining -= 1
 
 
 def best_of_groups(
@@ -52,7 +52,7 @@ def best_of_groups(
     Args:
         group_offsets: int64, shape (G + 1,), the first entry of each group.
         keys: shape (N,), not NaN where eligible.
-        count: entries per group, at least 0.
+        count: number of entries per group, at least 0.
         eligible: bool, shape (N,).
 
     Returns:
@@ -64,27 +64,27 @@ def best_of_groups(
 
 
 def frequent_rows(counts: DoubleArray, least: int) -> Int64Array:
-    """Return the mutual translations that were seen more than `least` times.
+    """Return the mutual translations with a joint count of more than `least`.
 
-    A mutual translation has c(s,t)/c(s) > 0.5 and c(s,t)/c(t) > 0.5, so no other entry of its source or of its target
-    is as probable.
+    A mutual translation has c(s,t)/c(s) > 0.5 and c(s,t)/c(t) > 0.5, so no other entry of its source or its target is
+    as probable.
 
     Args:
-        counts: float64, shape (N, 3), c(t), c(s) and c(s,t) of each entry; NaN where one is missing.
+        counts: float64, shape (N, 3), c(t), c(s) and c(s,t) of each entry; NaN where a count is missing.
         least: count that must be exceeded, at least 0.
 
     Returns:
         int64, row numbers, ascending.
     """
-    # Few entries are seen often, so the other two counts are looked at for those alone.
+    # Few entries are frequent, so the other two counts are compared for those only.
     rows = np.flatnonzero(counts[:, _JOINT] > least)
-    seen = counts[rows]
-    mutual = (2 * seen[:, _JOINT] > seen[:, _SOURCE]) & (2 * seen[:, _JOINT] > seen[:, _TARGET])
+    frequent = counts[rows]
+    mutual = (2 * frequent[:, _JOINT] > frequent[:, _SOURCE]) & (2 * frequent[:, _JOINT] > frequent[:, _TARGET])
     return rows[mutual]
 
 
 def frequent_translations(counts: DoubleArray, least: int) -> Mask:
-    """Return bool, shape (N,), whether each entry is one of `frequent_rows`."""
+    """Return a bool array, shape (N,), that marks the `frequent_rows`."""
     marks = np.zeros(len(counts), np.bool_)
     marks[frequent_rows(counts, least)] = True
     return marks
@@ -92,13 +92,14 @@ def frequent_translations(counts: DoubleArray, least: int) -> Mask:
 
 @dataclass(frozen=True)
 class KeepBest:
-    """Protects the best k entries of a source, ties by table order.
+    """Protects the best k entries of a source; ties are broken by table order.
 
     Args:
-        k: how many entries a source keeps at least.
-        protect: `all` sources (the paper's rule), sources of one word only (`words`: no word becomes unknown to the
+        k: minimum number of entries that a source keeps.
+        protect: `all` sources (the paper's rule), only sources of one word (`words`: no word becomes unknown to the
             decoder), or `none`.
-        frequent: mutual translations seen more often are protected, too (see `frequent_translations`); None: none is.
+        frequent: count above which mutual translations are protected, too (see `frequent_translations`); None protects
+            none.
 
     Raises:
         ValueError: k or the count is negative, or `protect` is not one of `PROTECTIONS`.
@@ -118,19 +119,19 @@ class KeepBest:
 
     @property
     def text(self) -> str:
-        """Return the protection as the signature line names it."""
+        """Description of the protection in the signature line."""
         frequent = "" if self.frequent is None else f"+frequent{self.frequent}"
         return f"k{self.k}+{self.protect}{frequent}"
 
     def frequent_entries(self, measures: Measures) -> Mask:
-        """Return bool, shape (N,), the mutual translations that are protected because they were seen often."""
+        """Return a bool array, shape (N,), that marks the protected frequent mutual translations."""
         if self.frequent is None:
             return np.zeros(len(measures), np.bool_)
         return frequent_translations(measures[OCCURRENCES], self.frequent)
 
     @property
     def by_source(self) -> bool:
-        """Whether the entries of a source have to be seen together."""
+        """Whether the entries of a source must be processed together."""
         return self.k > 0 and self.protect != "none"
 
     @property
@@ -140,11 +141,11 @@ class KeepBest:
         return f"{best} of every {'source' if self.protect == 'all' else 'one-word source'}"
 
     def keeps_everything(self, group_offsets: Int64Array, source_lengths: Int64Array) -> Mask:
-        """The sources that keep all their entries, whatever their scores.
+        """Return the sources that keep all their entries, whatever the scores.
 
         Args:
             group_offsets: int64, shape (G + 1,), the first entry of each source.
-            source_lengths: int64, shape (G,), words of each source.
+            source_lengths: int64, shape (G,), number of words of each source.
 
         Returns:
             bool, shape (G,).
@@ -155,12 +156,12 @@ class KeepBest:
         return few & (source_lengths == 1) if self.protect == "words" else few
 
     def marks(self, group_offsets: Int64Array, source_lengths: Int64Array, malformed: Mask, keys: DoubleArray) -> Mask:
-        """The entries that stay if those with the largest keys are the best.
+        """Return the protected entries, which are those with the largest keys.
 
         Args:
             group_offsets: int64, shape (G + 1,), the first entry of each source.
-            source_lengths: int64, shape (G,), words of each source.
-            malformed: bool, shape (N,), lines that take no place among the best.
+            source_lengths: int64, shape (G,), number of words of each source.
+            malformed: bool, shape (N,), lines that do not count among the best.
             keys: float64, shape (N,), not NaN.
 
         Returns:
@@ -175,16 +176,17 @@ class KeepBest:
 
 
 class KeepBestWithinBudget:
-    """Choose how many of the best entries of a source are protected in a table of a given size.
+    """Chooses the number of best entries per source that are protected in a table of a given size.
 
-    Ten of every source (or word) are more than a small table can hold, and leave no room for other entries.  So the
-    protected entries take up three fifths of a table at most; but each protected source keeps one at least, or the
-    decoder would not know it.  Measured on the development sets of Multi30k German-English and Czech-English and of
-    Tatoeba Chinese-English, words protected, composition+semantic: at 3, 5, 7, 10 and 15 % of the entries, the largest
-    k of 1, 2, 3, 4, 6, 8 and 10 that this allows is within 0.25 BLEU of the best of them, and mostly within 0.1.
+    Ten entries of every source (or word) leave no room for other entries in a small table, or do not even fit.
+    Therefore protected entries take up at most three fifths of a table, but each protected source keeps at least one
+    entry, without which the decoder could not translate it.  Measured on the development sets of Multi30k
+    German-English and Czech-English and of Tatoeba Chinese-English, words protected, composition+semantic: at 3, 5, 7,
+    10 and 15 % of the entries, the largest k of 1, 2, 3, 4, 6, 8 and 10 that this rule allows is within 0.25 BLEU of
+    the best k, and mostly within 0.1.
 
     Args:
-        measures: of the table.
+        measures: measures of the table.
         protect, frequent: as for `KeepBest`.
     """
 
@@ -195,13 +197,13 @@ class KeepBestWithinBudget:
         self.protect, self.frequent = protect, frequent
         self._counts = [0] * self.MOST
         for part in measures.parts():
-            # How many are protected does not depend on which.
+            # The number of protected entries does not depend on their ranking.
             entries = np.diff(np.append(0, np.cumsum(~part.malformed))[part.group_offsets])
             if protect == "words":
                 entries = entries[part.source_lengths == 1]
             elif protect == "none":
                 entries = entries[:0]
-            # Some of the frequent ones are among the best, too: this is an upper bound.
+            # An upper bound: some frequent entries are also among the best.
             malformed = int(part.malformed.sum())
             if frequent is not None:
                 malformed += int(np.count_nonzero(frequent_translations(part[OCCURRENCES], frequent)))
@@ -209,20 +211,20 @@ class KeepBestWithinBudget:
                 self._counts[k - 1] += int(np.minimum(entries, k).sum()) + malformed
 
     def best(self, entries: int) -> KeepBest:
-        """Return the rule for a table of `entries` entries: the largest k up to 10 that takes three fifths at most."""
+        """Return the rule for a table of `entries` entries: the largest k up to 10 that takes at most three fifths."""
         affordable = [k for k, count in enumerate(self._counts, 1) if count <= self.SHARE * entries]
         return KeepBest(max(affordable, default=1), self.protect, self.frequent)
 
 
 def frequent_count(choice: int | str | None, default: bool) -> int | None:
-    """Return the count above which mutual translations are protected; None if none is.
+    """Return the count above which mutual translations are protected; None if none are.
 
     Args:
         choice: a count, `none`, or None for the default.
         default: whether they are protected by default; see `decision.protects_frequent`.
 
     Raises:
-        ValueError: the choice is something else.
+        ValueError: the choice is invalid.
     """
     if choice is None:
         return DEFAULT_COUNT if default else None

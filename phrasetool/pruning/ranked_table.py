@@ -1,7 +1,7 @@
 """Ranking of a measured table and the decision about its entries, both kept in files next to its measures.
 
-The same as `Ranking`, `decide` and `explain` do in memory, for a table of any size: entry by entry wherever nothing but
-the entry counts, and else by passes over its columns that collect statistics of all entries.
+The counterparts of `Ranking`, `decide` and `explain` for tables of any size.  Steps that depend on single entries
+process the table in parts; others collect statistics of all entries in additional passes over its columns.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RankedTable:
         return len(self.table)
 
     def parts(self) -> Iterator[Ranking]:
-        """All of it, some whole source groups at a time, in order."""
+        """Yield the ranking in parts of whole source groups, in order."""
         for measures in self.table.parts():
             scores = self._scores.read(measures.first, measures.first + len(measures))
             yield Ranking.by_scores(self.method, measures, scores)
@@ -51,7 +51,7 @@ class RankedTable:
         """Decide about all entries; see `decision.decide`.
 
         Raises:
-            TooSmallError: the protected entries alone are more than the cut allows.
+            TooSmallError: there are more protected entries than the cut allows.
             PhraseToolError: files cannot be written.
         """
         protected, fails = self.table.new_column(np.bool_), self.table.new_column(np.bool_)
@@ -69,7 +69,7 @@ class RankedTable:
         return DecidedTable(fails, protected)
 
     def explain(self, decision: DecidedTable) -> TableReasons:
-        """Why the entries that were not kept were not; see `decision.explain`.
+        """Explain why entries were removed; see `decision.explain`.
 
         Raises:
             PhraseToolError: files cannot be written.
@@ -90,11 +90,11 @@ class RankedTable:
 
 @dataclass(frozen=True)
 class DecidedTable:
-    """Decision about all entries of a table; bool, rows of files.
+    """Decision about all entries of a table, in files.
 
     Attributes:
-        fails: entries that the cut removes unless they are protected.
-        protected: entries that are kept anyway.
+        fails: bool, entries that the cut removes unless they are protected.
+        protected: bool, entries that are kept anyway.
     """
 
     fails: DiskColumn
@@ -104,12 +104,12 @@ class DecidedTable:
         return len(self.fails)
 
     def part(self, rows: slice) -> Decision:
-        """Return the decision about some of the entries; may be called by several threads."""
+        """Return the decision about the given rows; may be called by several threads."""
         fails, protected = self.fails.read(rows.start, rows.stop), self.protected.read(rows.start, rows.stop)
         return Decision(fails, protected, np.zeros(len(fails), np.bool_))
 
     def parts(self) -> Iterator[Decision]:
-        """All of it, in order."""
+        """Yield the decision in parts, in order."""
         for fails, protected in zip(self.fails.pieces(), self.protected.pieces(), strict=True):
             yield Decision(fails, protected, np.zeros(len(fails), np.bool_))
 
@@ -119,7 +119,7 @@ class DecidedTable:
         return np.concatenate([np.zeros(0, np.bool_), *(part.keep for part in self.parts())])
 
     def with_scores(self, scores: DiskColumn) -> Iterator[ScoredPart]:
-        """Yield scores of the entries by parts, each with its first row and which of its entries are protected."""
+        """Yield the entries in parts: the first row, the scores, and a mask of the protected entries."""
         first = 0
         for values in scores.pieces():
             yield first, values, self.protected.read(first, first + len(values))
@@ -131,12 +131,12 @@ class TableReasons:
     """Scores of all entries of a table by each criterion, and the reasons for removals.
 
     Attributes:
-        method: whose criteria they are.
+        method: the method that combines the criteria.
         alpha: see `Measures`.
         criterion_scores: scores by each criterion.
-        decision: about the entries.
-        limits: by which each criterion alone would have kept entries; none for one criterion, or where all have
-            thresholds of their own.
+        decision: the decision about the entries.
+        limits: limits at which each criterion alone would have kept as many entries; empty for a single criterion and
+            for criteria with thresholds.
     """
 
     method: Method
@@ -146,7 +146,7 @@ class TableReasons:
     limits: tuple[SizeLimit, ...]
 
     def part(self, rows: slice) -> Reasons:
-        """Those of some entries; may be called by several threads."""
+        """Return the reasons of the given rows; may be called by several threads."""
         criterion_scores = np.stack([column.read(rows.start, rows.stop) for column in self.criterion_scores], axis=1)
         decision = self.decision.part(rows)
         if self.limits:

@@ -1,12 +1,12 @@
-"""The significance criterion (Johnson, Martin, Foster and Kuhn 2007, section 3).
+"""Significance criterion (Johnson, Martin, Foster and Kuhn 2007, section 3).
 
-How surprising is it that a source phrase and a target phrase occur in the same sentence pairs as often as they do?  Of
-N sentence pairs, cf hold the source phrase, ce the target phrase and cfe both.  If the two had nothing to do with each
-other, cfe would be drawn from the hypergeometric distribution; the p-value is the probability of cfe or more (Fisher's
-exact test, one-sided), and what is compared with a threshold is -ln p.
+The criterion measures how unlikely it is that a source phrase and a target phrase occur together as often as they do by
+chance.  Of N sentence pairs, cf contain the source phrase, ce the target phrase and cfe both.  If the two phrases were
+independent, cfe would follow the hypergeometric distribution; the p-value is the probability of cfe or more (Fisher's
+exact test, one-sided), and -ln p is compared with a threshold.
 
-A pair that occurs once, together, in one sentence pair (1-1-1) has p = 1/N, whatever it is; ln N is called alpha.  A
-threshold just above it removes all such pairs, one just below keeps them.
+Every pair whose sides occur once each, in the same sentence pair (1-1-1), has p = 1/N; ln N is called alpha.  A
+threshold just above alpha removes all such pairs, one just below keeps them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from phrasetool.phrases import DoubleArray, Int64Array, Phrases
 from phrasetool.smt.corpus.sentence_index import SentenceIndex, count_common
 from phrasetool.unique_phrases import number_distinct
 
-# The distance of Johnson's thresholds alpha + epsilon and alpha - epsilon from alpha.
+# Distance of Johnson's thresholds alpha + epsilon and alpha - epsilon from alpha.
 EPSILON = 0.001
-# Terms this much smaller than the sum so far, and falling, do not change it.
+# Decreasing terms below this share of the sum so far do not change it.
 _NEGLIGIBLE = 1e-18
 
 
@@ -37,16 +37,16 @@ def _log_factorials(table: DoubleArray) -> None:
 def _negative_log_p(
     joint: Int64Array, source: Int64Array, target: Int64Array, log_factorials: DoubleArray, values: DoubleArray
 ) -> None:
-    """values[i] = -ln of the sum of hypergeometric probabilities of joint[i] or more."""
+    """Set `values[i]` to -ln of the sum of the hypergeometric probabilities of joint[i] or more."""
     n = len(log_factorials) - 1
     for i in range(len(values)):
         cfe, cf, ce = joint[i], source[i], target[i]
-        # With so few sentences that cannot do without, everything is certain.
+        # At the smallest possible joint count, p is 1.
         if cfe <= max(0, cf + ce - n):
             values[i] = 0.0
             continue
-        # The largest term of the sum: at the mode of the distribution, or at cfe if that is beyond it.  The others
-        # follow by their ratios, so nothing can overflow, underflow or cancel.
+        # The largest term of the sum is at the mode of the distribution, or at cfe if cfe is beyond the mode.  The
+        # other terms are computed from it by ratios, which avoids overflow, underflow and cancellation.
         mode = np.int64((cf + 1.0) * (ce + 1.0) / (n + 2.0))
         top = max(cfe, min(mode, min(cf, ce)))
         rest = n - cf - ce
@@ -72,15 +72,15 @@ def _negative_log_p(
 
 
 def alpha_of(sentences: int) -> float:
-    """-ln p of a pair that occurs once, together, in so many sentence pairs: ln N."""
+    """Return -ln p of a pair whose sides occur once each, together, in N sentence pairs: ln N."""
     return math.log(sentences)
 
 
 class FisherExactTest:
-    """Fisher's exact test, one-sided, for counts of one corpus.
+    """Fisher's exact test, one-sided, for counts of a corpus.
 
-    Keeps a table of ln k! up to N (8 bytes a sentence pair).  The error of -ln p is that of ln N!, below 1e-9 for 10^5
-    sentence pairs and 1e-6 for 10^8.
+    Keeps a table of ln k! up to N (8 bytes per sentence pair).  The error of -ln p is that of ln N!: below 1e-9 for
+    10^5 sentence pairs, and below 1e-6 for 10^8.
 
     Args:
         sentences: N, the number of sentence pairs.
@@ -98,7 +98,7 @@ class FisherExactTest:
 
     @property
     def alpha(self) -> float:
-        """-ln p of a pair that occurs once, together: ln N."""
+        """-ln p of a pair whose sides occur once each, together: ln N."""
         return alpha_of(self.sentences)
 
     def negative_log_p(
@@ -107,20 +107,20 @@ class FisherExactTest:
         source: npt.NDArray[np.integer],
         target: npt.NDArray[np.integer],
     ) -> DoubleArray:
-        """-ln p in natural units, 0 or more; float64, shape (M,).
+        """Return -ln p, at least 0, float64, shape (M,).
 
         Args:
-            joint, source, target: cfe, cf and ce, shape (M,): sentence pairs that hold both phrases, the source phrase,
-                the target phrase.
+            joint, source, target: cfe, cf and ce, shape (M,): numbers of sentence pairs that contain both phrases, the
+                source phrase, and the target phrase.
 
         Raises:
-            ValueError: the shapes differ, or the counts cannot be of one corpus of N sentence pairs.
+            ValueError: the shapes differ, or the counts are impossible in a corpus of N sentence pairs.
         """
         if not joint.shape == source.shape == target.shape or joint.ndim != 1:
             raise ValueError(f"counts of shapes {joint.shape}, {source.shape} and {target.shape}; expected one length")
         possible = (joint >= np.maximum(0, source + target - self.sentences)) & (joint <= np.minimum(source, target))
         if not (possible & (np.maximum(source, target) <= self.sentences)).all():
-            raise ValueError(f"counts that {self.sentences} sentence pairs cannot have")
+            raise ValueError(f"counts that are impossible in {self.sentences} sentence pairs")
         values = np.empty(len(joint), np.float64)
         counts = (np.ascontiguousarray(count, np.int64) for count in (joint, source, target))
         _negative_log_p(*counts, self._log_factorials, values)
@@ -135,20 +135,22 @@ def count_co_occurrences(
     source_parts: Int64Array | None = None,
     target_parts: Int64Array | None = None,
 ) -> Int64Array:
-    """Count in which sentence pairs the two sides of M pairs occur.  Each distinct phrase is looked up once.
+    """Count the sentence pairs that contain both sides, the source or the target of M phrase pairs.
+
+    Each distinct phrase is looked up once.
 
     Args:
-        source_index, target_index: the two sides of one bitext.
-        sources, targets: M phrases each, in the ids of the corpora; a negative id is a word that occurs nowhere.
-        source_parts, target_parts: for phrases with gaps, int64, shape (M + 1,): side i consists of the phrases
-            parts[i]..parts[i + 1] - 1 of `sources` or `targets`, and occurs where all of them do, in any order, as in
-            Moses' filter-pt; a side without parts counts as occurring nowhere.
+        source_index, target_index: indexes of the two sides of a bitext.
+        sources, targets: M phrases each, in the ids of the corpora; a negative id is a word that does not occur.
+        source_parts, target_parts: for phrases with gaps, int64, shape (M + 1,): side i consists of the phrases in
+            [parts[i], parts[i + 1]) of `sources` or `targets`, and occurs where all of them do, in any order, as in
+            Moses' filter-pt; a side without parts does not occur.
 
     Returns:
-        int64, shape (3, M): sentence pairs that hold both, sentences with the source, sentences with the target.
+        int64, shape (3, M): sentence pairs with both sides, sentences with the source, sentences with the target.
 
     Raises:
-        ValueError: the indexes have different numbers of sentences, or the numbers of phrases do not agree.
+        ValueError: the indexes have different numbers of sentences, or the numbers of phrases differ.
     """
     if source_index.sentences != target_index.sentences:
         raise ValueError(f"{source_index.sentences} source sentences, {target_index.sentences} target sentences")

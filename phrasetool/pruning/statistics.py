@@ -1,4 +1,4 @@
-"""Counts of a pruning run, which add up across blocks: entries, and the occurrences that pruning removes."""
+"""Counts of entries and of removed occurrences in a pruning run, which can be added across blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from phrasetool.phrases import DoubleArray, Int64Array, Mask
 from phrasetool.pruning.protection import DEFAULT_COUNT, frequent_rows
 
-# Entries that are listed.
+# Number of entries that are listed.
 MOST_FREQUENT = 5
 # Sums are integers in this unit, so that they do not depend on the order of addition.
 _MILLION = 10**6
@@ -33,7 +33,7 @@ class CountedEntry(NamedTuple):
         return {"source": self.source, "target": self.target, "count": _number(round(self.occurrences * _MILLION))}
 
 
-# Returns the source and the target of an entry, by its row.
+# Returns the source and the target of the entry in a row.
 PhrasesOfRow = Callable[[int], tuple[str, str]]
 
 
@@ -41,16 +41,16 @@ PhrasesOfRow = Callable[[int], tuple[str, str]]
 class OccurrenceCounts:
     """Occurrences of the entries of a table or a block, and of those that were removed.
 
-    Blocks and parts add up, in the order of the table, to the counts of the whole table.
+    The counts of blocks or parts, added in the order of the table, are the counts of the whole table.
 
     Attributes:
         total, removed: sums of joint counts, in millionths.
-        missing: entries without a joint count; if there are any, the sums do not cover the table.
-        derived: entries whose joint count was derived from phi(f|e) and c(t).
+        missing: number of entries without a joint count; if there are any, the sums do not cover the table.
+        derived: number of entries whose joint count was derived from phi(f|e) and c(t).
         frequent: the most frequent removed entries, ties in table order.
         limit: count above which removed mutual translations are reported.
-        mutual: removed mutual translations that were seen more often than `limit`.
-        frequent_mutual: the most frequent of them.
+        mutual: number of removed mutual translations with a count above `limit`.
+        frequent_mutual: the most frequent removed mutual translations.
     """
 
     total: int = 0
@@ -69,11 +69,11 @@ class OccurrenceCounts:
         """Count the occurrences of N entries.
 
         Args:
-            counts: float64, shape (N, 3), c(t), c(s) and c(s,t); NaN where one is missing.
+            counts: float64, shape (N, 3), c(t), c(s) and c(s,t); NaN where a count is missing.
             malformed: bool, shape (N,), lines that are not entries.
             removed: bool, shape (N,), entries that were removed.
             phrases: returns the source and the target of a row.
-            limit: see above.
+            limit: count above which removed mutual translations are reported.
         """
         joint = counts[:, _JOINT]
         rows = np.flatnonzero(removed)
@@ -106,11 +106,11 @@ class OccurrenceCounts:
 
     @property
     def removed_share(self) -> float:
-        """Return the share of the occurrences that was removed."""
+        """Removed share of the occurrences."""
         return self.removed / self.total if self.total else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what is known, for a JSON report; `from_dict` reads it."""
+        """Return the counts for a JSON report, in the format that `from_dict` reads."""
         return {
             "total": _number(self.total),
             "removed": _number(self.removed),
@@ -126,7 +126,7 @@ class OccurrenceCounts:
         }
 
     def report(self) -> dict[str, Any] | None:
-        """Return `as_dict`; None where an entry has no joint count, because sums and lists would be wrong."""
+        """Return `as_dict`, or None if an entry has no joint count and sums and lists would be wrong."""
         return self.as_dict() if self.complete else None
 
     @classmethod
@@ -134,7 +134,7 @@ class OccurrenceCounts:
         """Return the counts that `as_dict` describes.
 
         Raises:
-            KeyError, TypeError, ValueError: it is not such a description.
+            KeyError, TypeError, ValueError: the description is invalid.
         """
         mutual = found["mutual_translations_removed"]
         return cls(
@@ -167,19 +167,19 @@ def _entry(found: Mapping[str, Any]) -> CountedEntry:
 
 
 def _number(millionths: int) -> int | float:
-    """Return a sum as an integer where it is one."""
+    """Return a sum given in millionths, as an int if it is integral."""
     return millionths // _MILLION if millionths % _MILLION == 0 else millionths / _MILLION
 
 
 def _exact_sum(values: DoubleArray) -> int:
-    """Return the sum of non-negative values in millionths; each value is rounded on its own."""
+    """Return the sum of non-negative values in millionths; each value is rounded separately."""
     whole = np.floor(values)
     fractions = np.rint((values - whole) * _MILLION)
     return int(whole.astype(np.int64).sum()) * _MILLION + int(fractions.astype(np.int64).sum())
 
 
 def _listed(rows: Int64Array, counts: DoubleArray, phrases: PhrasesOfRow) -> tuple[CountedEntry, ...]:
-    """Return the most frequent of some rows, ties in table order."""
+    """Return the most frequent entries among the rows, ties in table order."""
     if len(rows) > MOST_FREQUENT:
         least = np.partition(counts, len(counts) - MOST_FREQUENT)[len(counts) - MOST_FREQUENT]
         above, ties = np.flatnonzero(counts > least), np.flatnonzero(counts == least)
@@ -190,7 +190,7 @@ def _listed(rows: Int64Array, counts: DoubleArray, phrases: PhrasesOfRow) -> tup
 
 
 def _merged(first: tuple[CountedEntry, ...], second: tuple[CountedEntry, ...]) -> tuple[CountedEntry, ...]:
-    """Return the most frequent entries of two lists, the first of which comes earlier in the table."""
+    """Return the most frequent entries of two lists, of which the first precedes the second in the table."""
     return tuple(sorted((*first, *second), key=lambda entry: -entry.occurrences)[:MOST_FREQUENT])
 
 
@@ -199,20 +199,21 @@ class PruneStatistics:
     """Counts of one run (or of one block).
 
     Attributes:
-        entries: lines read, malformed ones included.
+        entries: lines read, including malformed ones.
         sources: source groups read.
         kept: lines written.
-        removed: criterion name -> entries removed by it.
-        protected: entries that failed the criterion but were among the best of a protected source, or are protected as
+        removed: criterion name -> number of entries removed by it.
+        protected: entries that failed the criterion but are among the best of a protected source, or are protected as
             frequent mutual translations.
-        unscored: entries never pruned because a side has no known word.
-        malformed_kept, malformed_skipped: lines that could not be read, passed through or left out.
+        unscored: entries that are never pruned because a side has no known word.
+        malformed_kept, malformed_skipped: malformed lines that were passed through, or left out.
         by_source_length: int64, shape (9, 2), entries and kept entries whose source has 0, 1, .. 7, 8 or more words.
-        removed_by: which criteria alone would have removed them (see `Reasons.labels`) -> entries removed.
-        model_fit: how well the model fits the table (see `ModelFit`), where a sample of it could tell.
-        settled: entries of sources that keep all of theirs, where nothing was asked about these.
-        occurrences: joint counts of all entries, and of those that were removed.
-        protected_frequent: those of `protected` that are frequent mutual translations.
+        removed_by: label of the criteria that each alone would have removed entries (see `Reasons.labels`) -> number of
+            entries removed.
+        model_fit: fit of the model to the table (see `ModelCompatibility`), if a sample of it was large enough.
+        settled: entries that were not scored because their sources keep all entries anyway.
+        occurrences: joint counts of all entries, and of the removed ones.
+        protected_frequent: number of `protected` entries that are frequent mutual translations.
     """
 
     entries: int = 0
@@ -254,15 +255,15 @@ class PruneStatistics:
         """Count N entries by source length.
 
         Args:
-            lengths: shape (N,), words of each entry's source.
-            keep: bool, shape (N,).
+            lengths: shape (N,), number of words of each entry's source.
+            keep: bool, shape (N,), entries that are kept.
         """
         clipped = np.minimum(lengths, _LONGEST)
         self.by_source_length[:, 0] += np.bincount(clipped, minlength=_LONGEST + 1)
         self.by_source_length[:, 1] += np.bincount(clipped[keep], minlength=_LONGEST + 1)
 
     def as_dict(self, signature: str) -> dict[str, Any]:
-        """Return the JSON report; the same input gives the same bytes, so the report holds no times."""
+        """Return the JSON report, without run times so that it is reproducible to the byte."""
         lengths = {
             f"{length}+" if length == _LONGEST else str(length): {"entries": int(entries), "kept": int(kept)}
             for length, (entries, kept) in enumerate(self.by_source_length)

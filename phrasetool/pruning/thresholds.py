@@ -1,23 +1,23 @@
-"""Thresholds of scores: a number, or one of the two thresholds of significance that have names."""
+"""Thresholds of scores: a number or one of the two named thresholds of significance."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-# Just above and just below -ln p of a pair that was seen once, together.
+# Just above and just below -ln p of a pair whose sides occur once each, together.
 NAMED = ("a+e", "a-e")
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """A threshold as people write it.
+    """A threshold in its textual form.
 
     Args:
-        text: a number, or one of `NAMED`.
+        text: a number or one of `NAMED`.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the text is neither.
     """
 
     text: str
@@ -34,27 +34,27 @@ class Threshold:
 
     @classmethod
     def of(cls, number: float) -> Threshold:
-        """A number as a threshold.
+        """Return a number as a threshold.
 
         Raises:
-            ValueError: it is NaN.
+            ValueError: the number is NaN.
         """
         return cls(repr(float(number)))
 
     @property
     def named(self) -> bool:
-        """Whether it is one of `NAMED`, which only significance knows."""
+        """Whether the threshold is one of `NAMED`, which only significance supports."""
         return self.text in NAMED
 
     def value(self, alpha: float) -> float:
-        """The number.
+        """Return the threshold as a number.
 
         Args:
-            alpha: -ln p of a pair that occurs once, together.
+            alpha: -ln p of a pair whose sides occur once each, together.
         """
         if not self.named:
             return float(self.text)
         from phrasetool.pruning.significance import EPSILON
 
-        # One sentence pair has alpha 0.
+        # With a single sentence pair, alpha is 0.
         return max(alpha + (EPSILON if self.text == "a+e" else -EPSILON), 0.0)

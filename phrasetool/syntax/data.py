@@ -20,7 +20,7 @@ from phrasetool.phrases import Int32Array, Int64Array, Mask, Phrases
 from phrasetool.tagger.model import TaggerModel
 from phrasetool.training.data import TextPairs, held_out_groups
 
-# Marks the beginning of a word; as a piece of its own it carries no information.
+# Marks the beginning of a word; a piece of this mark alone carries no information.
 _BLANK = "▁"
 # A character that has no piece is represented by pieces of its bytes.
 _OPTIONS: dict[str, Any] = {
@@ -28,13 +28,13 @@ _OPTIONS: dict[str, Any] = {
     "normalization_rule_name": "identity", "bos_id": -1, "eos_id": -1, "pad_id": -1, "minloglevel": 3,
     "shuffle_input_sentence": False,
 }  # fmt: skip
-# Longer words are not segmented: they are hardly words, and segmentation is meant for words.
+# Longer tokens are not segmented, because they are hardly words.
 _LONGEST_WORD = 400
 UNKNOWN_PIECE = 0
 # Maximum number of pairs of each bitext that are held out.
 _MOST_HELD_OUT = 500
 # Number of sentences that are tagged together.
-_TOGETHER = 512
+_BATCH = 512
 
 
 def learn_pieces(counts: Mapping[bytes, int], size: int) -> bytes:
@@ -78,7 +78,7 @@ def _learnt(lines: list[tuple[str, int]], size: int) -> bytes:
 
 
 class PieceTable:
-    """Segments words into pieces.
+    """Segmentation of words into pieces.
 
     Args:
         stored: serialised model, as returned by `learn_pieces`.
@@ -122,7 +122,7 @@ class PieceTable:
 
 
 def in_parts(texts: Phrases, parts: Phrases) -> Phrases:
-    """Replace each word of texts by its parts.
+    """Replace each word of texts with its parts.
 
     Args:
         texts: texts as word ids.
@@ -133,7 +133,7 @@ def in_parts(texts: Phrases, parts: Phrases) -> Phrases:
 
 
 def known_pieces(texts: Phrases, known: Mask) -> Phrases:
-    """Replace pieces that are not known by the unknown piece; `known` is bool, of shape (pieces,)."""
+    """Replace pieces that are not known with the unknown piece; `known` is bool, of shape (pieces,)."""
     words: Int32Array = np.where(known[texts.words], texts.words, UNKNOWN_PIECE).astype(np.int32)
     return Phrases(texts.offsets, words)
 
@@ -173,7 +173,7 @@ class Sentences:
         return np.array([known.setdefault(line, len(known)) for line in lines], np.int64)
 
     def firsts(self) -> dict[str, int]:
-        """Language -> number of its first sentence when the languages are numbered consecutively."""
+        """Return language -> number of its first sentence when the languages are numbered consecutively."""
         firsts, first = {}, 0
         for language, known in self.numbers.items():
             firsts[language] = first
@@ -185,7 +185,7 @@ class Sentences:
         return [line.split(b" ") for line in self.numbers[language]]
 
     def word_counts(self) -> Counter[bytes]:
-        """Word -> number of its occurrences."""
+        """Return word -> number of its occurrences."""
         return Counter(word for known in self.numbers.values() for line in known for word in line.split(b" "))
 
 
@@ -281,9 +281,9 @@ def tag_numbers(sentences: Sentences, tagger: TaggerModel) -> Phrases:
         if language not in tagger.languages:
             numbers.extend([] for _ in lines)
             continue
-        for first in range(0, len(lines), _TOGETHER):
+        for first in range(0, len(lines), _BATCH):
             part = [
-                [word.decode("utf-8", "surrogateescape") for word in line] for line in lines[first : first + _TOGETHER]
+                [word.decode("utf-8", "surrogateescape") for word in line] for line in lines[first : first + _BATCH]
             ]
             numbers.extend(tagger.universal_tags(part, language))
     return Phrases.from_lists(numbers)

@@ -1,4 +1,4 @@
-"""How well vectors separate syntax, compared with vectors that contain no syntax, or nothing else.
+"""Evaluation of how well vectors separate syntax, compared with vectors without syntax and with syntax only.
 
 Sentences with the same sequence of parts of speech form a group (Liu et al. 2019, section 4.1, hold out groups of at
 least six); accuracy@k is the share of the k nearest sentences by cosine that are of the same group.
@@ -35,7 +35,7 @@ _ROWS = 256
 def group_numbers(sequences: Sequence[Hashable], least: int = LEAST) -> Int64Array:
     """Group equal sequences; return the group of each, int64, shape (N,); `NO_GROUP` in groups smaller than `least`."""
     known: dict[Hashable, int] = {}
-    numbers = np.array([known.setdefault(one, len(known)) for one in sequences], np.int64)
+    numbers = np.array([known.setdefault(sequence, len(known)) for sequence in sequences], np.int64)
     counts = np.bincount(numbers, minlength=len(known))
     groups: Int64Array = np.where(counts[numbers] >= least, numbers, NO_GROUP) if len(numbers) else numbers
     return groups
@@ -47,7 +47,7 @@ def neighbour_accuracies(
 ) -> list[float]:  # fmt: skip
     """Return the accuracy@k of N texts for each k; see `neighbour_shares`."""
     return [
-        float(one) for one in neighbour_shares(vectors, groups, counts, sentences, seed).sum(0) / max(len(groups), 1)
+        float(mean) for mean in neighbour_shares(vectors, groups, counts, sentences, seed).sum(0) / max(len(groups), 1)
     ]
 
 
@@ -121,7 +121,7 @@ def functional_dissimilarity(vectors: FloatArray, edits: DoubleArray, literal: b
 
 def edit_distances(sequences: Sequence[Sequence[int]]) -> DoubleArray:
     """Return Levenshtein distances of N sequences, divided by the length of the longer one, float64, shape (N, N)."""
-    texts = ["".join(map(chr, one)) for one in sequences]
+    texts = ["".join(map(chr, sequence)) for sequence in sequences]
     distances: DoubleArray = cdist(texts, texts, scorer=Levenshtein.normalized_distance, dtype=np.float64)
     return distances
 
@@ -134,9 +134,9 @@ def rank_correlation(first: DoubleArray, second: DoubleArray) -> float:
 
 
 def _ranks(values: DoubleArray) -> DoubleArray:
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     firsts: Int64Array = np.cumsum(counts) - counts
-    ranks: DoubleArray = (firsts + (counts - 1) / 2)[places]
+    ranks: DoubleArray = (firsts + (counts - 1) / 2)[inverse]
     return ranks
 
 
@@ -168,12 +168,12 @@ def word_vectors(texts: Phrases) -> FloatArray:
     rows = np.repeat(np.arange(len(texts)), texts.lengths)
     _, words = np.unique(texts.words, return_inverse=True)
     cells, counts = np.unique(np.column_stack([rows, words]), axis=0, return_counts=True)
-    seen = np.bincount(cells[:, 1])
-    weights = counts * np.log(len(texts) / seen[cells[:, 1]])
+    text_counts = np.bincount(cells[:, 1])
+    weights = counts * np.log(len(texts) / text_counts[cells[:, 1]])
     norms = np.sqrt(np.bincount(cells[:, 0], weights**2, minlength=len(texts)))
-    columns = np.cumsum(seen > 1) - 1
-    shared = seen[cells[:, 1]] > 1
-    vectors = np.zeros((len(texts), int((seen > 1).sum())), np.float32)
+    columns = np.cumsum(text_counts > 1) - 1
+    shared = text_counts[cells[:, 1]] > 1
+    vectors = np.zeros((len(texts), int((text_counts > 1).sum())), np.float32)
     scaled = weights / np.where(norms > 0, norms, 1)[cells[:, 0]]
     vectors[cells[shared, 0], columns[cells[shared, 1]]] = scaled[shared]
     return vectors

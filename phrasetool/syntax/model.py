@@ -1,7 +1,7 @@
-"""A trained syntactic encoder: it is saved and loaded, encodes texts, finds texts of similar syntax, and scores tags.
+"""A trained syntactic encoder, which encodes texts, finds texts of similar syntax, and scores sequences of tags.
 
-`config.json` calls it `syntax`.  Vectors of texts and log-probabilities of tag sequences are computed without
-torch.  The last bits of a matrix product depend on its size, so batches depend on the texts alone: distinct ones,
+Its name in `config.json` is `syntax`.  Vectors of texts and log-probabilities of tag sequences are computed without
+torch.  The last bits of a matrix product depend on its size, so batches depend on the texts only: distinct texts,
 sorted by length and content.  One thread computes a batch.
 """
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.kernels.lstm_states import LstmWeights, lstm_states, lstm_step
-from phrasetool.models.fit import ModelFit, measure_fit
+from phrasetool.models.fit import ModelCompatibility, measure_fit
 from phrasetool.models.saved_model import SavedModel, check_arrays, model_identity
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Mask, Phrases, prefix_sums
 from phrasetool.smt.corpus.symbols import read_words
@@ -30,11 +30,11 @@ from phrasetool.unique_phrases import distinct_phrases, number_distinct
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary, unescape
 
 # Texts per batch: as many as keep their states in the processor's cache.
-_TOGETHER = 256
+_BATCH = 256
 # Pieces whose products with the first layer are computed together.
 _ROWS = 4096
 _PIECES = "pieces.model"
-# Of the stored arrays: which pieces were seen in training, one byte a piece.
+# Name of the stored array of the pieces that were seen in training, one byte per piece.
 _KNOWN = "pieces.known"
 
 
@@ -69,8 +69,8 @@ class SyntaxVectors:
         vectors = np.zeros((len(distinct), self._dimension), np.float32)
         order = in_order(distinct)
         order = order[distinct.lengths[order] > 0]
-        for first in range(0, len(order), _TOGETHER):
-            rows = order[first : first + _TOGETHER]
+        for first in range(0, len(order), _BATCH):
+            rows = order[first : first + _BATCH]
             batch = distinct.select(rows)
             vectors[rows] = np.maximum.reduceat(self.outputs(batch), batch.offsets[:-1])
         result: FloatArray = vectors[numbers]
@@ -109,7 +109,7 @@ def in_order(texts: Phrases) -> Int64Array:
     return np.lexsort((*matrix.T[::-1], texts.lengths))
 
 
-_TOGETHER = 256
+_BATCH = 256
 
 
 class TagLikelihood:
@@ -143,12 +143,12 @@ class TagLikelihood:
         vectors, begins = self._encoded(distinct, language)
         # Each distinct combination of a text and a sequence is scored once.
         keyed = Phrases(tags.offsets + np.arange(len(tags) + 1), _with_first(tags, numbers))
-        rows, places = number_distinct(keyed)
-        scores = np.zeros(len(places), np.float32)
-        distinct_tags, text_of = tags.select(places), numbers[places]
-        order = in_order(keyed.select(places))
-        for first in range(0, len(order), _TOGETHER):
-            part = order[first : first + _TOGETHER][::-1]
+        rows, representatives = number_distinct(keyed)
+        scores = np.zeros(len(representatives), np.float32)
+        distinct_tags, text_of = tags.select(representatives), numbers[representatives]
+        order = in_order(keyed.select(representatives))
+        for first in range(0, len(order), _BATCH):
+            part = order[first : first + _BATCH][::-1]
             scores[part] = self._batch(vectors[text_of[part]], begins[text_of[part]], distinct_tags.select(part))
         result: FloatArray = scores[rows]
         return result
@@ -160,8 +160,8 @@ class TagLikelihood:
         begins = np.zeros((len(texts), 2 * deep), np.float32)
         language_vector = self._arrays["languages.weight"][language]
         order = in_order(texts)
-        for first in range(0, len(order), _TOGETHER):
-            rows = order[first : first + _TOGETHER]
+        for first in range(0, len(order), _BATCH):
+            rows = order[first : first + _BATCH]
             batch, last = texts.select(rows), list[FloatArray]()
             vectors = np.maximum.reduceat(self._vectors.outputs(batch, last), batch.offsets[:-1])
             inputs = np.concatenate([np.tile(language_vector, (len(rows), 1)), vectors], axis=1)
@@ -335,7 +335,7 @@ class SyntaxModel(SavedModel):
         return f"model:{self.name}-{self.identity}|languages:{','.join(self.languages)}|n:{self.dimension}"
 
     def weights(self) -> dict[str, npt.NDArray[Any]]:
-        """Name -> array, as stored."""
+        """Return name -> array, as stored."""
         return {**self.arrays, _KNOWN: self.known.astype(np.uint8)}
 
     def save_files(self, folder: Path) -> None:
@@ -346,14 +346,14 @@ class SyntaxModel(SavedModel):
     def from_files(
         cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]
     ) -> SyntaxModel:
-        """Build the model from the content of its folder.
+        """Return the model that a folder holds.
 
         Raises:
             ModelError: `config.json` does not describe a syntactic encoder, or its pieces cannot be read.
-            KeyError, ValueError: weights are missing, or do not agree with `config.json`.
+            KeyError, ValueError: weights are missing, or do not match `config.json`.
         """
         try:
-            languages, targets = ([str(one) for one in config[name]] for name in ("languages", "targets"))
+            languages, targets = ([str(language) for language in config[name]] for name in ("languages", "targets"))
             shape = SyntaxShape(**config["shape"])
         except (KeyError, TypeError, ValueError) as error:
             raise ModelError(f"{folder}: config.json does not describe a syntactic encoder ({error})") from error
@@ -372,7 +372,7 @@ def _without(texts: Phrases, removed: Mask) -> Phrases:
     return Phrases(offsets, texts.words[np.repeat(~removed, texts.lengths)])
 
 
-def syntax_fit(model: SyntaxModel, sources: Sequence[bytes], targets: Sequence[bytes]) -> ModelFit:
+def syntax_fit(model: SyntaxModel, sources: Sequence[bytes], targets: Sequence[bytes]) -> ModelCompatibility:
     """Measure how many words of N phrase pairs an encoder knows, see `measure_fit`.
 
     Its ability to rank true pairs above random ones is not measured: many pairs have the same syntax.
@@ -415,7 +415,7 @@ def nearest_by_syntax(
     query = split_words(unescape(text))
     vector = unit_vectors(model.encode_texts(Phrases.from_lists([range(len(query))]), query))[0]
     if not vector.any():
-        raise PhraseToolError("the encoder knows nothing of the sentence, or it is longer than what it reads")
+        raise PhraseToolError("the sentence has no known subword unit, or exceeds the maximum input length")
     distinct = distinct_phrases(texts)[1]
     cosines = np.clip(unit_vectors(model.encode_texts(distinct, words)) @ vector, -1, 1)
     nearest: list[tuple[bytes, float]] = []

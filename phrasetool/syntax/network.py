@@ -3,9 +3,9 @@
 The encoder is a bidirectional LSTM.  The vector of a text is the maximum of its outputs in each component,
 z = max_t o_t; the decoder reads it at every step, in addition to the previous tag and the language of the translation.
 
-On a CPU the decoder uses an LSTM layer of its own: the products of inputs that are constant are computed once, and
-sequences of unequal lengths need no padding, because a step is computed for the sequences that have it.  An update
-takes two thirds of the time that it takes with PyTorch's own layer.
+On a CPU the decoder uses a custom LSTM layer: the products of constant inputs are computed once, and sequences of
+unequal lengths need no padding, because a step is computed only for the sequences that have it.  An update takes two
+thirds of the time that it takes with PyTorch's layer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from phrasetool.nn.lstm import states_of_products
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.syntax.settings import END, TAGS, SyntaxShape
 
-# Minimum number of texts of one length that form a batch of their own.
+# Minimum number of texts of one length that form a separate batch.
 _MIN_GROUP = 8
 
 
@@ -127,7 +127,7 @@ class SyntaxNetwork(nn.Module):
         return logits
 
     def arrays(self) -> dict[str, FloatArray]:
-        """Parameters by name, float32."""
+        """Return the parameters by name, float32."""
         return {
             name: np.array(value.detach().cpu().numpy(), np.float32, order="C")
             for name, value in self.named_parameters()
@@ -137,7 +137,7 @@ class SyntaxNetwork(nn.Module):
 def _length_groups(lengths: Tensor) -> list[Tensor]:
     """Group texts into batches: one per frequent length, and one for all other texts; return the rows of each.
 
-    Texts of one length need no packing, which makes PyTorch slower.
+    Texts of equal length need no packing, which makes PyTorch slower.
 
     Args:
         lengths: length of each text, int64, shape (B,).
@@ -160,13 +160,13 @@ def layer_states(
         start: states and cells before the first step, shape (B, H).
         lengths: lengths of the sequences, from 1 to T, in descending order.
     """
-    weight, recurrent, bias, other = (value for _, value in layer.named_parameters())
+    weight, recurrent, bias, recurrent_bias = (value for _, value in layer.named_parameters())
     steps, batch, units = inputs.shape
-    there = lengths[None] > np.arange(steps)[:, None]
-    places = torch.from_numpy(np.flatnonzero(there))
-    products = linear(inputs.flatten(0, 1).index_select(0, places), weight[:, :units])
-    products = products + linear(constant, weight[:, units:], bias + other).index_select(0, places % batch)
-    counts = [count for count in there.sum(1).tolist() if count]
+    active = lengths[None] > np.arange(steps)[:, None]
+    positions = torch.from_numpy(np.flatnonzero(active))
+    products = linear(inputs.flatten(0, 1).index_select(0, positions), weight[:, :units])
+    products = products + linear(constant, weight[:, units:], bias + recurrent_bias).index_select(0, positions % batch)
+    counts = [count for count in active.sum(1).tolist() if count]
     states = states_of_products(products, recurrent, *start, counts)
-    padded = states.new_zeros(steps * batch, states.shape[1]).index_copy(0, places, states)
+    padded = states.new_zeros(steps * batch, states.shape[1]).index_copy(0, positions, states)
     return padded.view(steps, batch, -1)

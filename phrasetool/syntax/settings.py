@@ -12,7 +12,7 @@ from phrasetool.nn.device import PRECISIONS
 from phrasetool.options import SCHEDULES, DeclaredSettings, limited, option, require, seed_option
 from phrasetool.phrases import FloatArray
 
-# Number of universal parts of speech; the next number is that of the end, which is also the first tag that is read.
+# Number of universal parts of speech; the next number marks the end, and is also the first input of the decoder.
 TAGS = 17
 END = TAGS
 # Settings of the presets: sizes and learning rate of the paper; and smaller ones for a CPU, the defaults.
@@ -68,7 +68,7 @@ class SyntaxShape:
         return 2 * self.units
 
     def array_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name -> shape of every array of encoder and decoder."""
+        """Return name -> shape of every array of encoder and decoder."""
         units, deep = self.units, self.decoder_units
         shapes: dict[str, tuple[int, ...]] = {"pieces.weight": (self.pieces, self.piece_units)}
         for layer in range(self.layers):
@@ -110,7 +110,7 @@ class SyntaxSettings(DeclaredSettings):
     """Hyper-parameters of a syntactic encoder.
 
     Attributes:
-        preset: one of `PRESETS`; determines the settings that are not given.
+        preset: one of `PRESETS`; determines the settings that are not set explicitly.
         pieces: number of subword units, shared by all languages.
         piece_units, units, layers, tag_units, language_units, decoder_units: see `SyntaxShape`.
         dropout: share of components dropped in training.

@@ -1,6 +1,6 @@
 """Train a syntactic encoder on bitexts and a tagger, and save it.
 
-On a CPU a seed fixes the weights for a given number of threads.
+On a CPU, training is reproducible for a given seed and number of threads.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SyntaxReport:
 
 
 class SyntaxTrainer(EpochTrainer[SyntaxReport]):
-    """Trains an encoder with its decoder.
+    """Trainer of an encoder with its decoder.
 
     Args:
         examples: training examples.
@@ -207,21 +207,21 @@ def train_syntax(
     Raises:
         ModelError: the folder holds a finished model or an unfinished training; the checkpoint is missing, damaged, or
             of other bitexts or settings.
-        DivergedError: the learning rate is too large; the last good checkpoint stays.
-        PhraseToolError: the folder cannot be written, or has too little room.
+        DivergedError: the learning rate is too large; the last good checkpoint is kept.
+        PhraseToolError: the folder cannot be written, or the disk has too little space.
         ValueError: the bitexts have nothing to learn from, or nothing to hold out.
     """
     run.check()
-    short = [short_pairs(one, settings.min_length, settings.max_length) for one in bitexts]
-    if left_out := sum(len(one.pairs) for one in bitexts) - sum(len(one.pairs) for one in short):
+    short = [short_pairs(bitext, settings.min_length, settings.max_length) for bitext in bitexts]
+    if left_out := sum(len(bitext.pairs) for bitext in bitexts) - sum(len(bitext.pairs) for bitext in short):
         lengths = f"{settings.min_length} to {settings.max_length}"
-        watch.say(f"{left_out:,} pairs with a side of other than {lengths} words are left out")
+        watch.say(f"{left_out:,} pairs with a side outside {lengths} words are left out")
     sentences, pairs = numbered(short)
     kept, held = held_out_pairs(pairs, settings.seed)
     initial = _initial_network(sentences, tagger, settings, start)
-    # Parameters with two Adam moments and the best values; and the checkpoint that replaces another.
+    # The old and the new checkpoint, float32: parameters, two moments of Adam, and the best parameters.
     run.check_space(2 * 4 * sum(4 * array.size for array in initial.arrays.values()))
-    languages = [one.languages for one in short]
+    languages = [bitext.languages for bitext in short]
     examples, development = _examples(sentences, tagger, settings, initial, languages, (kept, held))
     watch.say(
         f"{len(examples):,} examples, {len(development):,} more as the development set; {len(initial.pieces):,} pieces"
@@ -239,7 +239,7 @@ def train_syntax(
         **settings.as_dict(),
         "tagger": tagger.signature,
         "start": start.signature if start else None,
-        "pairs": {"-".join(one.languages): len(rows) for one, rows in zip(short, kept, strict=True)},
+        "pairs": {"-".join(bitext.languages): len(rows) for bitext, rows in zip(short, kept, strict=True)},
         "examples": len(examples),
         **run.record,
         "epochs_done": trainer.epoch,

@@ -17,7 +17,7 @@ UPOS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ",
     "SYM", "VERB", "X",
 )  # fmt: skip
-# Separates the tags of the words that one token stands for, as German `im` stands for `in dem`.
+# Separator of the tags of the words that one token stands for, as German `im` stands for `in dem`.
 JOINT = "+"
 _LETTER = r"[^\W\d_]"
 # Languages in which Moses' tokeniser attaches an apostrophe to the preceding word.
@@ -50,7 +50,7 @@ class TaggedSentence:
                 elsewhere.
 
         Returns:
-            None where a token is split into several pieces that do not correspond to its words.
+            None if a token is split into several pieces that do not correspond to its words.
         """
         tokens: list[str] = []
         tags: list[str] = []
@@ -146,7 +146,7 @@ class TaggerExamples:
     """Training examples: N sentences of W words in total, with the features of D distinct words.
 
     Attributes:
-        offsets: where each sentence begins, and the end of the last, int64, shape (N + 1,).
+        offsets: first word of each sentence, and the end of the last sentence, int64, shape (N + 1,).
         words, lower: id of each word, as written and lower-cased, in [0, D), int32, shape (W,).
         rows: features of the distinct words, int32, shape (D, F).
         tags: number of each word's tag, `NO_TAG` if the tag is not learnt, int64, shape (W,).

@@ -1,6 +1,6 @@
-"""A trained tagger: it tags words without torch, is saved and loaded, and its accuracy is measured on treebanks.
+"""A trained tagger, which tags words without torch, and its accuracy on treebanks.
 
-`config.json` calls it `tagger`.
+Its name in `config.json` is `tagger`.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _SENTENCES = 512
 
 
 class TaggerModel(SavedModel):
-    """Tags the words of several languages with their parts of speech.
+    """Part-of-speech tagger of several languages.
 
     Args:
         languages: languages of the treebanks that it was trained on.
         tags: the universal parts of speech, followed by joined ones.
-        shape: its dimensions.
+        shape: dimensions of the tagger.
         arrays: parameters by name, float32, see `TaggerNetwork.arrays`.
-        training: record of its training, kept in `config.json`.
+        training: record of the training, kept in `config.json`.
 
     Raises:
         KeyError: an array is missing.
-        ValueError: the number of tags, or the shape or type of an array, does not agree with `shape`; or a parameter is
-            not finite.
+        ValueError: the number of tags, or the shape or type of an array, does not match `shape`; or a parameter is not
+            finite.
     """
 
     name = "tagger"
@@ -121,14 +121,14 @@ class TaggerModel(SavedModel):
     def from_files(
         cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]
     ) -> TaggerModel:
-        """Build the model from the content of its folder.
+        """Return the model that a folder holds.
 
         Raises:
             ModelError: `config.json` does not describe a tagger.
-            KeyError, ValueError: weights are missing, or do not agree with `config.json`.
+            KeyError, ValueError: weights are missing, or do not match `config.json`.
         """
         try:
-            languages, tags = ([str(one) for one in config[name]] for name in ("languages", "tags"))
+            languages, tags = ([str(value) for value in config[name]] for name in ("languages", "tags"))
             shape = TaggerShape(**config["shape"])
         except (KeyError, TypeError, ValueError) as error:
             raise ModelError(f"{folder}: config.json does not describe a tagger ({error})") from error
@@ -167,7 +167,7 @@ class TagAccuracy:
 
     Attributes:
         sentences, words: size of the treebank.
-        accuracy: share of words with the right tag.
+        accuracy: share of words that are tagged correctly.
         lower_accuracy: the same for the lower-cased sentences.
         by_tag: tag -> share of its words that are tagged correctly, with capitals as written.
     """
@@ -184,7 +184,7 @@ def tag_accuracy(model: TaggerModel, sentences: Sequence[TaggedSentence], langua
 
     Args:
         model: the tagger; its joined tags are not predicted.
-        sentences: at least one.
+        sentences: at least one sentence.
         language: language of the sentences.
 
     Raises:
@@ -196,7 +196,7 @@ def tag_accuracy(model: TaggerModel, sentences: Sequence[TaggedSentence], langua
         part = sentences[first : first + _SENTENCES]
         forms = [list(sentence.words) for sentence in part]
         as_written = model.tag(forms, language, joined=False)
-        lower = model.tag([lower_cased(one) for one in forms], language, joined=False)
+        lower = model.tag([lower_cased(tokens) for tokens in forms], language, joined=False)
         for sentence, predicted, predicted_lower in zip(part, as_written, lower, strict=True):
             for gold, tag, tag_lower in zip(sentence.tags, predicted, predicted_lower, strict=True):
                 words, right, right_lower = words + 1, right + (tag == gold), right_lower + (tag_lower == gold)

@@ -36,7 +36,7 @@ class TaggerShape:
                 raise ValueError(f"{name} is {value!r}, expected at least {least}")
 
     def array_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name -> shape of every array of a tagger."""
+        """Return name -> shape of every array of a tagger."""
         shapes: dict[str, tuple[int, ...]] = {"features.weight": (self.buckets, self.word_units)}
         for layer in range(self.lstm_layers):
             size = self.word_units if layer == 0 else 2 * self.units
@@ -57,11 +57,11 @@ class TaggerSettings(DeclaredSettings):
         dropout: share of components dropped in training, before and after the LSTM.
         hidden_words: share of training words whose feature for the whole word is masked.
         lower_cased: share of training sentences that are lower-cased, drawn again in each epoch.
-        min_joint: joined tags seen less often are not learnt.
+        min_joint: minimum count of a joined tag in training; rarer ones are not learnt.
         learning_rate: initial step size of Adam; it falls to 0 over the epochs.
         batch_size: sentences per update.
-        epochs: passes over the sentences; the best on the development set is kept.
-        clip: maximum norm of the gradient of all parameters but the feature vectors.
+        epochs: passes over the sentences; the best epoch on the development set is kept.
+        clip: maximum norm of the gradient of all parameters except the feature vectors.
         seed: random seed.
 
     Raises:

@@ -15,10 +15,10 @@ _PAIRS = 1 << 16
 
 
 class TagSupport:
-    """Pairs of tag sequences, and whether a sentence pair has both.
+    """Record of which pairs of tag sequences occur together in a sentence pair.
 
-    A sentence has a sequence if the tags of consecutive words are the sequence.  Sentence pairs are not kept; a pair
-    of sequences that has occurred is not tested again.  Two sequences with the same hash of 64 bits are taken for one
+    A sequence occurs in a sentence if it is the tags of consecutive words.  Sentence pairs are not kept; a pair of
+    sequences that has occurred is not tested again.  Two sequences with the same hash of 64 bits are treated as equal
     (among a million sequences, with a probability of 10^-7).
 
     Args:
@@ -45,8 +45,8 @@ class TagSupport:
             open_pairs = np.flatnonzero(~self.supported)
             for begin in range(0, len(open_pairs), _PAIRS):
                 part = open_pairs[begin : begin + _PAIRS]
-                one, other = self._pairs[part].T
-                self.supported[part] = (left[one] & right[other]).any(axis=1)
+                source_rows, target_rows = self._pairs[part].T
+                self.supported[part] = (left[source_rows] & right[target_rows]).any(axis=1)
 
 
 def occurrences(sequences: Phrases, sentences: Phrases) -> npt.NDArray[np.uint8]:

@@ -29,7 +29,7 @@ _POOL = 50
 
 
 class TaggerNetwork(nn.Module):
-    """Computes a logit for each tag of each word.
+    """Network that computes a logit for each tag of each word.
 
     Args:
         shape: dimensions of the tagger.
@@ -66,16 +66,16 @@ class TaggerNetwork(nn.Module):
             rows: features of the words, int64, shape (sum of lengths, F).
             lengths: number of words of each sentence, int64, shape (B,).
         """
-        _, sizes, places = packing(lengths)
+        _, sizes, positions = packing(lengths)
         device = rows.device
-        words = self.dropout(self.features(rows)).index_select(0, torch.from_numpy(places).to(device))
+        words = self.dropout(self.features(rows)).index_select(0, torch.from_numpy(positions).to(device))
         states = packed_states(self.lstm, words, sizes)
-        in_order = states.index_select(0, torch.from_numpy(np.argsort(places)).to(device))
+        in_order = states.index_select(0, torch.from_numpy(np.argsort(positions)).to(device))
         logits: Tensor = self.output(self.dropout(in_order))
         return logits
 
     def arrays(self) -> dict[str, FloatArray]:
-        """Parameters by name, float32."""
+        """Return the parameters by name, float32."""
         return {
             name: np.ascontiguousarray(value.detach().cpu().numpy(), np.float32)
             for name, value in self.named_parameters()
@@ -89,8 +89,8 @@ class TaggerReport:
     Attributes:
         epoch: number of the epoch, from 1.
         loss: mean cross-entropy per word over the epoch.
-        accuracy, lower_accuracy: shares of words of the development set with the right tag, as written and lower-cased;
-            means over the languages.
+        accuracy, lower_accuracy: shares of words of the development set that are tagged correctly, as written and
+            lower-cased; means over the languages.
         updates: number of updates so far.
     """
 
@@ -102,7 +102,7 @@ class TaggerReport:
 
 
 class TaggerTrainer(EpochTrainer[TaggerReport]):
-    """Trains a tagger.
+    """Trainer of a tagger.
 
     Args:
         examples: training examples.
@@ -171,8 +171,8 @@ class TaggerTrainer(EpochTrainer[TaggerReport]):
     def _report(self, loss: float) -> TaggerReport:
         """Measure the tagger on the development set after an epoch."""
         measured = tag_accuracies(self.model(list(self.development)), self.development).values()
-        accuracy = float(np.mean([one.accuracy for one in measured]))
-        lower_accuracy = float(np.mean([one.lower_accuracy for one in measured]))
+        accuracy = float(np.mean([quality.accuracy for quality in measured]))
+        lower_accuracy = float(np.mean([quality.lower_accuracy for quality in measured]))
         return TaggerReport(self.epoch, loss, accuracy, lower_accuracy, self.updates_done)
 
     def _goodness(self, report: Mapping[str, Any]) -> float:
@@ -184,7 +184,7 @@ class TaggerTrainer(EpochTrainer[TaggerReport]):
 
 
 def held_out_sentences(treebanks: Treebanks, seed: int) -> tuple[Treebanks, Treebanks]:
-    """Split treebanks: return sentences to learn from, and one in twenty of each language as a development set.
+    """Split treebanks into training sentences and a development set, which has one in twenty of each language.
 
     Args:
         treebanks: at least two sentences per language.
@@ -218,11 +218,11 @@ def train_tagger(
     Raises:
         ModelError: the folder holds a finished model or an unfinished training; the checkpoint is missing, damaged, or
             of other treebanks or settings.
-        DivergedError: the learning rate is too large; the last good checkpoint stays.
-        PhraseToolError: the folder cannot be written, or has too little room.
+        DivergedError: the learning rate is too large; the last good checkpoint is kept.
+        PhraseToolError: the folder cannot be written, or the disk has too little space.
     """
     run.check()
-    # The table of features with its two Adam moments and its best values; and the checkpoint that replaces another.
+    # The old and the new checkpoint, float32: the table of features, two moments of Adam, and the best table.
     run.check_space(2 * 4 * 4 * settings.buckets * settings.word_units)
     tags = learnt_tags(treebanks, settings.min_joint)
     examples = tagger_examples(treebanks, tags, settings.buckets)
@@ -240,8 +240,8 @@ def train_tagger(
         "epochs_done": trainer.epoch,
         "best_epoch": trainer.best["epoch"] if trainer.best else 0,
         "development": {
-            language: {name: value for name, value in asdict(one).items() if name != "by_tag"}
-            for language, one in tag_accuracies(model, development).items()
+            language: {name: value for name, value in asdict(quality).items() if name != "by_tag"}
+            for language, quality in tag_accuracies(model, development).items()
         },
     }
     run.save(model)
@@ -251,6 +251,6 @@ def train_tagger(
 def _fingerprint(treebanks: Treebanks) -> str:
     """Return hexadecimal digits that differ when a sentence differs."""
     return fingerprint(
-        repr((language, [(one.words, one.tags, one.tokens) for one in sentences])).encode()
+        repr((language, [(item.words, item.tags, item.tokens) for item in sentences])).encode()
         for language, sentences in treebanks.items()
     )

@@ -1,10 +1,10 @@
-"""Encoders of folders: static models, encoders of transformers and of sentence-transformers, and how they are found.
+"""Encoders in folders: static models, transformers and sentence-transformers encoders, and their discovery.
 
 A static model has a vector for each token; the vector of a text is the mean of its tokens' vectors.  The layout is
 model2vec's: `tokenizer.json`, `config.json`, and `model.safetensors` with `embeddings`, optionally `weights` (a factor
-for each token) and `mapping` (the row of each token).  NumPy alone is needed to read it.  An encoder of transformers
-gives the mean of its last layer over the tokens; a folder of sentence-transformers determines the pooling itself, in
-`modules.json`.  Other packages may provide encoders in an entry-point group.
+for each token) and `mapping` (the row of each token).  Neither torch nor transformers is needed to read it.  The vector
+of a transformers encoder is the mean of its last layer over the tokens; a sentence-transformers folder determines the
+pooling itself, in `modules.json`.  Other packages may provide encoders in an entry-point group.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LONGEST_STATIC = 512
 _TOO_LARGE = 1e12
 # Maximum number of tokens for other encoders; phrases are short, longer texts are truncated and counted.
 LONGEST = 128
-# Older versions run code of a folder whatever their arguments are.
+# Older versions of sentence-transformers run code of a folder regardless of their arguments.
 _FIRST_VERSION = 6
 # Entry-point group in which packages register `factory(path) -> TextEncoder`.
 GROUP = "phrasetool.text_encoders"
@@ -208,7 +208,7 @@ class TransformerEncoder:
 
 
 def read_transformer(folder: Path) -> Any:
-    """Load a `transformers.PreTrainedModel` in float32 and evaluation mode, without downloads and code of the folder.
+    """Load a `transformers.PreTrainedModel` in float32 and evaluation mode; no downloads, no code of the folder.
 
     Args:
         folder: folder that `checked_folder` accepted.
@@ -226,7 +226,7 @@ def read_transformer(folder: Path) -> Any:
             str(folder.resolve()), local_files_only=True, trust_remote_code=False, use_safetensors=True,
             attn_implementation="eager", dtype=torch.float32,
         ).eval()  # fmt: skip
-    except Exception as error:  # whatever the settings lead to
+    except Exception as error:  # depends on the settings
         raise ModelError(f"{folder}: not a model that transformers can read ({first_line(error)})") from error
 
 
@@ -297,7 +297,7 @@ class SentenceEncoder:
                 str(folder.resolve()), device="cpu", trust_remote_code=False, local_files_only=True,
                 model_kwargs=settings,
             ).eval()  # fmt: skip
-        except Exception as error:  # whatever the settings lead to
+        except Exception as error:  # depends on the settings
             message = f"not a model that sentence-transformers can read ({first_line(error)})"
             raise ModelError(f"{folder}: {message}") from error
         self._torch = torch

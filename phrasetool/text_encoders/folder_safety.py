@@ -1,7 +1,7 @@
-"""Safe reading of folders of external encoders: JSON, text and safetensors alone, no code, no network.
+"""Safe reading of folders of external encoders: only JSON, text and safetensors; no code, no network.
 
-A pickle runs code when it is read, and the libraries import classes that a folder names.  Therefore a folder is checked
-before any library reads it.
+A pickle can run code when it is read, and the libraries import classes that a folder names.  Therefore a folder is
+checked before any library reads it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ FORBIDDEN = {
 }  # fmt: skip
 # Settings that name code, and files that refer to another model.
 _NAMING_CODE = {"auto_map", "trust_remote_code", "custom_pipelines"}
-_ELSEWHERE = {"adapter_config.json": "is an adapter of a model that is elsewhere; merge the two"}
+_ADAPTERS = {"adapter_config.json": "is an adapter of a separate model; merge it into that model"}
 # Files whose keys are tokens, not settings.
 _TOKENS = {"tokenizer.json", "vocab.json", "added_tokens.json"}
 _INDEX = "model.safetensors.index.json"
 _MODULES = "modules.json"
 # Classes of sentence-transformers that use no code of the folder, by the last part of their names.
 MODULES = {"Transformer", "Pooling", "Normalize", "Dense", "StaticEmbedding"}
-_ROOMS = ("sentence_transformers.models.", "sentence_transformers.base.modules.",
+_MODULE_PREFIXES = ("sentence_transformers.models.", "sentence_transformers.base.modules.",
           "sentence_transformers.sentence_transformer.modules.")  # fmt: skip
 # Activations that a dense layer may have.
 ACTIVATIONS = {
@@ -60,16 +60,16 @@ def checked_folder(folder: str | os.PathLike[str]) -> Path:
     """
     path = Path(folder)
     if not path.is_dir():
-        what = "is a file" if path.exists() else "no such folder"
-        raise ModelError(f"{folder}: {what}; an encoder is a folder on this machine, and nothing is downloaded")
+        problem = "is a file" if path.exists() else "no such folder"
+        raise ModelError(f"{folder}: {problem}; an encoder is a folder on this machine, and nothing is downloaded")
     for file in _files(path):
         if file.suffix.lower() in FORBIDDEN:
             raise ModelError(
                 f"{file}: may hold code or a pickle, which is never read; a folder of an encoder holds JSON, text and "
                 "safetensors alone: remove the file if it is not needed"
             )
-        if file.name in _ELSEWHERE:
-            raise ModelError(f"{file}: {_ELSEWHERE[file.name]}")
+        if file.name in _ADAPTERS:
+            raise ModelError(f"{file}: {_ADAPTERS[file.name]}")
         if file.suffix == ".json" and file.name not in _TOKENS:
             _check_settings(file, read_json(file))
     return path
@@ -104,13 +104,13 @@ def folder_identity(folder: Path) -> str:
 
 def _files(folder: Path) -> Iterator[Path]:
     """Yield all files, including those in linked folders; each folder is visited once."""
-    seen = set()
+    visited = set()
     for where, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(where)
-        if real in seen:
+        if real in visited:
             folders.clear()
             continue
-        seen.add(real)
+        visited.add(real)
         yield from (Path(where, name) for name in files)
 
 
@@ -147,7 +147,7 @@ def _check_modules(file: Path, found: Any) -> None:
         kind, path = module.get("type"), module.get("path")
         if not isinstance(kind, str) or not isinstance(path, str):
             raise ModelError(f"{file}: a module has no type or no path")
-        if kind.rpartition(".")[2] not in MODULES or not kind.startswith(_ROOMS):
+        if kind.rpartition(".")[2] not in MODULES or not kind.startswith(_MODULE_PREFIXES):
             raise ModelError(f"{file}: the module {kind} is not one of {', '.join(sorted(MODULES))}, so it is refused")
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or "\\" in path:
             raise ModelError(f"{file}: the path {path!r} leads out of the folder")

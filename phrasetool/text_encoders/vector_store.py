@@ -1,4 +1,4 @@
-"""Vectors of a table's phrases in a folder: encoded once, used by later runs without the encoder.
+"""Store of the vectors of a table's phrases in a folder: encoded once, reused by later runs without the encoder.
 
 | file | content |
 |---|---|
@@ -82,7 +82,11 @@ class EncoderFit:
         if not self.pairs:
             return "no pair of the table has vectors on both sides"
         parts = [f"{share:.0%} {value:.3f}" for share, value in zip(SHARES, self.quantiles, strict=True)]
-        auc = "" if self.auc is None else f"tells pairs from others with AUC {self.auc:.2f} ({self.pairs:,} entries); "
+        auc = (
+            ""
+            if self.auc is None
+            else f"ranks true pairs above random ones with AUC {self.auc:.2f} ({self.pairs:,} entries); "
+        )
         return f"{auc}similarities at {', '.join(parts)}; thresholds of other encoders and models do not apply"
 
     def as_dict(self) -> dict[str, Any]:
@@ -109,8 +113,8 @@ def measure_encoder(
     Args:
         similarity: function that returns the similarities of pairs of rows, and whether both sides have a vector.
         source_rows, target_rows: rows of the pairs, int64, shape (N,).
-        telling: pairs that count for the AUC, bool, shape (N,); a pair with a word on both sides, such as a name, is
-            similar for any encoder.
+        telling: mask of the pairs that count for the AUC, bool, shape (N,); pairs with a word on both sides, such as a
+            name, are similar for any encoder.
         seed: seed of the random other targets.
     """
     own, known = similarity(source_rows, target_rows)
@@ -120,7 +124,7 @@ def measure_encoder(
     own, source_rows, target_rows = own[chosen], source_rows[chosen], target_rows[chosen]
     if len(own) < _FEWEST or len(np.unique(target_rows)) < _FEWEST_TARGETS:
         return EncoderFit(pairs, quantiles, None)
-    auc = pairwise_auc(own, target_rows, lambda other: similarity(source_rows, other)[0], seed)
+    auc = pairwise_auc(own, target_rows, lambda rows: similarity(source_rows, rows)[0], seed)
     return EncoderFit(pairs, quantiles, None if auc is None else round(auc, 4))
 
 
@@ -128,7 +132,7 @@ def header_problem(header: Mapping[str, Any]) -> str | None:
     """Return which entry of a header is missing or malformed; None if the header is well-formed."""
     counts, dimension, encoders = header.get("phrases"), header.get("dimension"), header.get("encoders")
     if not (isinstance(encoders, list) and len(encoders) == len(SIDES)):
-        return "`encoders` are not two"
+        return "`encoders` is not a pair"
     if not (isinstance(counts, list) and len(counts) == len(SIDES) and all(map(_is_count, counts))):
         return "`phrases` is not a pair of numbers"
     if not (_is_count(dimension) and dimension):
@@ -141,7 +145,7 @@ def header_problem(header: Mapping[str, Any]) -> str | None:
         for fit in header.get("fits", {}).values():
             EncoderFit.from_dict(fit)
     except (KeyError, TypeError, AttributeError):
-        return "`fits` are none"
+        return "`fits` is malformed"
     return None
 
 
@@ -193,7 +197,7 @@ class StoredPhrases:
 
 
 class VectorStore:
-    """A folder of vectors; see the description of its files above.
+    """Folder of vectors; the description of the module lists its files.
 
     Args:
         folder: the folder; created if it does not exist.
@@ -222,7 +226,7 @@ class VectorStore:
             header = json.loads(file.read_text("utf-8"))
             encoders, texts, schema = tuple(header["encoders"]), header["texts"], header["schema"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise ModelError(f"{file}: not of a store of vectors ({error})") from error
+            raise ModelError(f"{file}: not the header of a store of vectors ({error})") from error
         if schema != _SCHEMA:
             raise ModelError(f"{file}: of version {schema}, expected {_SCHEMA}", remedy="name a store")
         if problem := header_problem(header):
@@ -232,7 +236,7 @@ class VectorStore:
             raise ModelError(message + (f" and {encoders[1]}" if encoders[0] != encoders[1] else ""),
                              remedy="name a store")  # fmt: skip
         if texts != self.kind.texts:
-            message = f"{self.folder}: its phrases were encoded otherwise, {texts}; now {self.kind.texts}"
+            message = f"{self.folder}: its phrases were preprocessed differently: {texts}; expected {self.kind.texts}"
             raise ModelError(message, remedy="name a store")
         return dict(header)
 
@@ -274,9 +278,9 @@ class VectorStore:
             raise ModelError(message, remedy="name a store")
         encoders = load()
         dimension = encoders[0].dimension
-        for what, other in (("target encoder", encoders[1].dimension), ("store", self._header.get("dimension"))):
-            if other not in (None, dimension):
-                raise ModelError(f"{name}: has dimension {dimension}, but the {what} has {other}; both must be one")
+        for owner, size in (("target encoder", encoders[1].dimension), ("store", self._header.get("dimension"))):
+            if size not in (None, dimension):
+                raise ModelError(f"{name}: has dimension {dimension}, but the {owner} has {size}; they must be equal")
         check_folder(self.folder)
         missing = sum(max(2 * dimension * len(phrases.texts[i]) - self._size(side), 0) for i, side in enumerate(SIDES))
         check_space(self.folder, missing)
@@ -330,7 +334,7 @@ class VectorStore:
             with at_work():
                 for vectors in run(batches, work, threads if getattr(encoder, "parallel", False) else 1):
                     file.write(vectors.tobytes())
-                    # Flushed, so that a full disk is noticed before the next batch is encoded.
+                    # Flush, so that a full disk is noticed before the next batch is encoded.
                     file.flush()
                     tick(len(vectors))
 
@@ -402,23 +406,23 @@ class VectorStore:
         return self._mapped(f"{side}.centred", self.counts[SIDES.index(side)])
 
     def _normalise(self, how: Normalisation, watch: Watch, threads: int) -> None:
-        made = list(self._header.get("made", ()))
-        if how.centred and "source.centred" not in made:
+        written = list(self._header.get("made", ()))
+        if how.centred and "source.centred" not in written:
             for side in SIDES:
                 vectors = self.vectors(side)
                 self._replace(
                     f"{side}.centred", (part.tobytes() for part in prepared(vectors, mean_direction(vectors)))
                 )
-                made.append(f"{side}.centred")
+                written.append(f"{side}.centred")
         if how.margin:
             units = [self._units(side, how) for side in SIDES]
             samples = [sample_rows(rows) for rows in units]
             with watch.items("nearest phrases", sum(map(len, units)), "phrase") as tick:
                 for which, side in enumerate(SIDES):
                     self._save(self._reached(side, how), nearness(units[which], samples[1 - which], threads))
-                    made.append(self._reached(side, how))
+                    written.append(self._reached(side, how))
                     tick(len(units[which]))
-        self._write_header(made=made)
+        self._write_header(made=written)
 
     def _fit(
         self, how: Normalisation, vectors: tuple[HalfArray, HalfArray], reached: tuple[FloatArray, FloatArray]
@@ -469,10 +473,8 @@ class VectorStore:
             self.folder.mkdir(parents=True, exist_ok=True)
             yield
         except OSError as error:
-            message = (
-                f"{self.folder}: cannot write: {reason(error)}; what was encoded is kept, and the same command goes on"
-            )
-            raise PhraseToolError(message) from error
+            remedy = "encoded vectors are kept; run the same command to continue"
+            raise PhraseToolError(f"{self.folder}: cannot write: {reason(error)}; {remedy}") from error
 
 
 @contextlib.contextmanager

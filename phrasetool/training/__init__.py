@@ -1,6 +1,6 @@
-"""Training that all model families share.
+"""Training code shared by all model families.
 
-The loop (`loop`: `Trainer`, `EpochTrainer`, `train`, `train_epochs`), checkpoints (`checkpoint`), the model folder of a
-run and checks of implausible input and of divergence (`run`: `TrainingRun`), and training data (`data`).  Settings
-derive from `phrasetool.options.DeclaredSettings`.
+The loop and its checkpoints (`loop`: `Trainer`, `EpochTrainer`, `train`, `train_epochs`), the model folder of a run and
+checks for implausible input and divergence (`run`: `TrainingRun`), and training data (`data`).  Settings derive from
+`phrasetool.options.DeclaredSettings`.
 """

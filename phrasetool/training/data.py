@@ -15,25 +15,26 @@ from phrasetool.training.run import ProblemHandler
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 
-# Development set where none is given: one group of examples in so many.
+# Without a development set, one group of examples in this many is held out.
 ONE_IN = 20
-# Distinct pairs below which nothing can be learnt; tables of twenty lines are still fine.
+# Minimum number of distinct pairs for training; tables of twenty lines are still accepted.
 _FEWEST_PAIRS = 15
-# Pairs, and the share of them that may have two equal sides.  In tables made from real bitexts at most 5.7 % have (a
-# manual, Spanish-English; 4.5 % Chinese-English), in Multi30k 0.7 % (German-English) and 0.1 % (Czech-English).  But
-# names and code stand together in a sorted table.  Of consecutive lines of manuals' tables up to 100 % have at 50
-# lines, 95 % at 100, 80 % at 500, 59 % at 1,000, 47 % at 2,000.
+# Minimum number of pairs, and the share of them that may have two equal sides.  In tables of real bitexts, at most
+# 5.7 % of the pairs have equal sides (a manual, Spanish-English; 4.5 % Chinese-English); in Multi30k, 0.7 %
+# (German-English) and 0.1 % (Czech-English).  But names and code are adjacent in a sorted table: among consecutive
+# lines of manuals' tables, the share is up to 100 % of 50 lines, 95 % of 100, 80 % of 500, 59 % of 1,000 and 47 % of
+# 2,000.
 _MOST_EQUAL = ((2000, 0.5), (100, 0.98))
 
 
 @dataclass(frozen=True)
 class PhrasePairs:
-    """N pairs of phrases and the vocabularies they are made of.
+    """N phrase pairs and their vocabularies.
 
     Attributes:
         sources, targets: N phrases each.
         counts: int64, shape (N,), how often each pair was used, at least 1; see `weights`.
-        source_vocabulary, target_vocabulary: what the word ids mean.
+        source_vocabulary, target_vocabulary: words of the ids.
     """
 
     sources: Phrases
@@ -46,7 +47,7 @@ class PhrasePairs:
         return len(self.sources)
 
     def select(self, rows: Int64Array) -> PhrasePairs:
-        """The pairs with these numbers.
+        """Return the pairs in the given rows.
 
         Args:
             rows: int64, shape (M,).
@@ -56,18 +57,18 @@ class PhrasePairs:
         )
 
     def merged(self) -> PhrasePairs:
-        """Every distinct pair once, in order of first occurrence, with the counts added up."""
+        """Return every distinct pair once, in order of first occurrence, with the sum of its counts."""
         border = len(self.target_vocabulary) + len(self.source_vocabulary)
         numbers, firsts = number_distinct(_joined(self.sources, self.targets, border))
         counts = np.bincount(numbers, self.counts, len(firsts)).astype(np.int64)
         return replace(self.select(firsts), counts=counts)
 
     def weights(self, exponent: float) -> FloatArray:
-        """Weights of the pairs in training: count^exponent, normalised to mean 1.
+        """Return the weights of the pairs in training: count^exponent, normalised to mean 1.
 
         Args:
-            exponent: 0 weights every distinct pair equally (the paper trains "after removing the duplicates"), 1 every
-                occurrence.
+            exponent: 0 weights all distinct pairs equally (the paper trains "after removing the duplicates"), 1 all
+                occurrences.
 
         Returns:
             float32, shape (N,).
@@ -78,16 +79,16 @@ class PhrasePairs:
 
     @property
     def fingerprint(self) -> str:
-        """Hexadecimal digits that differ when a pair, its count or a word differs."""
+        """Hash of the pairs, their counts and the vocabularies, in hexadecimal digits."""
         lexicons = self.source_vocabulary.words, self.target_vocabulary.words
         texts = fingerprint(text_parts((self.sources, self.targets), lexicons))
         return fingerprint((texts.encode(), self.counts))
 
 
 def log_shares(phrases: Phrases) -> FloatArray:
-    """Logarithm of the share of the phrases that are equal to each phrase.
+    """Return the logarithm of the share of the phrases that are equal to each phrase.
 
-    This is the probability that a candidate drawn from the training pairs is that phrase.  It depends on the pairs
+    The share is the probability that a candidate drawn from the training pairs is that phrase.  It depends on the pairs
     alone, not on batches or threads.
 
     Args:
@@ -103,7 +104,7 @@ def log_shares(phrases: Phrases) -> FloatArray:
 
 
 def fingerprint(parts: Iterable[bytes | npt.NDArray[Any]]) -> str:
-    """Return 16 hexadecimal digits that differ when the concatenated bytes of the parts differ."""
+    """Return a hash of the concatenated bytes of the parts, 16 hexadecimal digits."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part if isinstance(part, bytes) else part.tobytes())
@@ -132,11 +133,11 @@ def held_out_groups(groups: Int64Array, rng: np.random.Generator, most: int = 20
     Args:
         groups: number of the group of each of N examples, from 0 without gaps; int64, shape (N,).
         rng: source of randomness.
-        most: number of examples to hold out at most, unless a single group has more.
+        most: maximum number of examples to hold out, unless a single group has more.
 
     Returns:
-        bool, shape (N,), the examples to hold out: one group at least, and more than half of the examples only if the
-        first group that is drawn has more.
+        bool, shape (N,), the examples to hold out: at least one group, and more than half of the examples only if the
+        first group drawn has more.
     """
     sizes = np.bincount(groups)
     order = rng.permutation(len(sizes))
@@ -147,16 +148,16 @@ def held_out_groups(groups: Int64Array, rng: np.random.Generator, most: int = 20
     return held
 
 
-# Number of phrase pairs that are held out at least (else none are) and at most.
+# Minimum number of phrase pairs that are held out (else none are), and maximum.
 _HELD_OUT_PAIRS = (50, 2000)
 
 
 def held_out_rare_pairs(pairs: PhrasePairs, share: float, seed: int) -> Mask:
-    """Draw phrase pairs that measure a model while it is trained.
+    """Draw phrase pairs on which a model is evaluated during training.
 
-    They are pairs with at most the median count, because a model must not lose frequent pairs; and each of their words
-    also occurs in a pair that is not held out, because a model must not lose words.  So figures are about rare pairs.
-    Phrases of one sentence contain each other, therefore figures on unseen text are lower.
+    The pairs have at most the median count, so that the model is trained on all frequent pairs, and each of their words
+    also occurs in a pair that is not held out, so that the model is trained on all words.  Scores therefore refer to
+    rare pairs.  They are lower on unseen text, because phrases of the same sentence contain each other.
 
     Args:
         pairs: N distinct pairs.
@@ -164,7 +165,7 @@ def held_out_rare_pairs(pairs: PhrasePairs, share: float, seed: int) -> Mask:
         seed: random seed.
 
     Returns:
-        bool, shape (N,), the pairs to hold out; none if fewer than 50 can be.
+        bool, shape (N,), the pairs to hold out; none if fewer than 50 qualify.
     """
     fewest, most = _HELD_OUT_PAIRS
     number = min(int(share * len(pairs)), most)
@@ -172,13 +173,13 @@ def held_out_rare_pairs(pairs: PhrasePairs, share: float, seed: int) -> Mask:
     if number < fewest:
         return held
     sides = pairs.sources, pairs.targets
-    left = [np.bincount(side.words) for side in sides]
+    remaining = [np.bincount(side.words) for side in sides]
     rare = np.flatnonzero(pairs.counts <= np.median(pairs.counts))
     drawn = 0
     for row in np.random.default_rng(seed).permutation(rare)[: 20 * number].tolist():
         words = [np.unique(side[row], return_counts=True) for side in sides]
-        if all((occurrences[ids] > counts).all() for occurrences, (ids, counts) in zip(left, words, strict=True)):
-            for occurrences, (ids, counts) in zip(left, words, strict=True):
+        if all((occurrences[ids] > counts).all() for occurrences, (ids, counts) in zip(remaining, words, strict=True)):
+            for occurrences, (ids, counts) in zip(remaining, words, strict=True):
                 occurrences[ids] -= counts
             held[row] = True
             drawn += 1
@@ -188,7 +189,7 @@ def held_out_rare_pairs(pairs: PhrasePairs, share: float, seed: int) -> Mask:
 
 
 def _joined(first: Phrases, second: Phrases, border: int) -> Phrases:
-    """first[i] + [border] + second[i] for every i."""
+    """Return first[i] + [border] + second[i] for every i."""
     offsets = first.offsets + second.offsets + np.arange(len(first) + 1)
     words = np.full(offsets[-1], border, np.int32)
     shift = np.repeat(offsets[:-1] - first.offsets[:-1], first.lengths)
@@ -199,16 +200,16 @@ def _joined(first: Phrases, second: Phrases, border: int) -> Phrases:
 
 
 def check_pairs(name: str, pairs: PhrasePairs, report_problem: ProblemHandler) -> None:
-    """ProblemHandler pairs from which nothing can be learnt.
+    """Report phrase pairs that are unsuitable for training.
 
     Args:
-        name: where they are from.
-        pairs: distinct ones.
+        name: name of the input, for messages.
+        pairs: distinct pairs.
         report_problem: called with a message for each problem.
     """
     if len(pairs) < _FEWEST_PAIRS:
         plural = "s" if len(pairs) > 1 else ""
-        report_problem(f"{name}: {len(pairs)} distinct phrase pair{plural} to learn from, expected some 20 at least")
+        report_problem(f"{name}: {len(pairs)} distinct phrase pair{plural} to learn from, expected at least about 20")
     equal = _equal_sides(pairs)
     most = next((share for enough, share in _MOST_EQUAL if len(pairs) >= enough), 1.0)
     if equal > most * len(pairs):
@@ -219,8 +220,8 @@ def check_pairs(name: str, pairs: PhrasePairs, report_problem: ProblemHandler) -
 
 
 def _equal_sides(pairs: PhrasePairs) -> int:
-    """How many pairs have the same words on both sides."""
-    # Target words by the ids of the source.
+    """Return the number of pairs with the same words on both sides."""
+    # Maps target word ids to source word ids.
     ids = {word: i for i, word in enumerate(pairs.source_vocabulary.words)}
     table = np.array([ids.get(word, -1) for word in pairs.target_vocabulary.words], np.int64)
     same_length = np.flatnonzero(pairs.sources.lengths == pairs.targets.lengths)
@@ -230,13 +231,13 @@ def _equal_sides(pairs: PhrasePairs) -> int:
 
 
 def frequent_words(texts: Phrases, words: Sequence[bytes], min_count: int, most: int) -> Vocabulary:
-    """The words seen often enough, the most frequent first; the unknown word's count is that of all others together.
+    """Return the frequent words, most frequent first; the count of the unknown word is the total of all others.
 
     Args:
-        texts: in ids of `words`.
-        words: distinct, unescaped.
-        min_count: words seen less often are left out.
-        most: how many to keep at most; 0 for all.
+        texts: texts in ids of `words`.
+        words: distinct words, unescaped.
+        min_count: minimum count of a word.
+        most: maximum number of words; 0 for all.
     """
     counts = np.bincount(texts.words, minlength=len(words))
     kept = [int(i) for i in np.argsort(-counts, kind="stable") if counts[i] >= min_count and words[i] != UNKNOWN_WORD]
@@ -246,7 +247,7 @@ def frequent_words(texts: Phrases, words: Sequence[bytes], min_count: int, most:
 
 
 def in_vocabulary(texts: Phrases, words: Sequence[bytes], vocabulary: Vocabulary) -> Phrases:
-    """The texts in ids of the vocabulary, given in ids of `words`; a word that it lacks is unknown."""
+    """Convert texts from ids of `words` to ids of the vocabulary; missing words become unknown."""
     ids = {word: i for i, word in enumerate(vocabulary.words)}
     table = np.array([ids.get(word, UNKNOWN) for word in words], np.int32)
     return Phrases(texts.offsets, table[texts.words] if len(table) else texts.words)
@@ -255,21 +256,21 @@ def in_vocabulary(texts: Phrases, words: Sequence[bytes], vocabulary: Vocabulary
 def length_batches(
     order: Int64Array, lengths: Sequence[Int64Array], size: int, rng: np.random.Generator, pool: int | None = None
 ) -> list[Int64Array]:
-    """Every example once, in batches of neighbouring lengths, in random order.
+    """Return batches of examples of similar lengths, in random order; each example occurs once.
 
     Args:
-        order: numbers of the N examples; those of equal lengths stay in it.
-        lengths: of all examples, shape (N,) each; the first counts most.
-        size: of a batch.
+        order: numbers of the N examples; examples of equal lengths keep this order.
+        lengths: lengths of all examples, shape (N,) each; the first is the primary sort key.
+        size: number of examples per batch.
         rng: draws the order of the batches.
-        pool: number of batches whose examples are sorted by length together; None for all.  With fewer, more different
-            examples meet in a batch.
+        pool: number of batches whose examples are sorted by length together; None for all.  Smaller pools give more
+            diverse batches.
     """
     batches: list[Int64Array] = []
     step = size * pool if pool else max(1, len(order))
     for first in range(0, len(order), step):
         part = order[first : first + step]
-        part = part[np.lexsort([one[part] for one in reversed(lengths)])]
+        part = part[np.lexsort([key[part] for key in reversed(lengths)])]
         batches += [part[start : start + size] for start in range(0, len(part), size)]
     return [batches[number] for number in rng.permutation(len(batches))]
 
@@ -280,7 +281,7 @@ class TextPairs:
 
     Attributes:
         sources, targets: N texts each, in ids of the words.
-        source_words, target_words: distinct, unescaped.
+        source_words, target_words: distinct words, unescaped.
         escaped: whether words were written with Moses' escapes.
     """
 
@@ -294,15 +295,15 @@ class TextPairs:
         return len(self.sources)
 
     def select(self, index: Int64Array) -> TextPairs:
-        """Some of the pairs; index int64, shape (K,)."""
+        """Return the pairs in the rows `index`, int64, shape (K,)."""
         sides = self.sources.select(index), self.targets.select(index)
         return TextPairs(*sides, self.source_words, self.target_words, self.escaped)
 
     def up_to(self, max_length: int) -> TextPairs:
-        """Return the pairs with at most this many words a side.
+        """Return the pairs with at most `max_length` words per side.
 
         Raises:
-            ValueError: there is none.
+            ValueError: there are none.
         """
         longest = np.maximum(self.sources.lengths, self.targets.lengths)
         if not (longest <= max_length).any():
@@ -310,7 +311,7 @@ class TextPairs:
         return self.select(np.flatnonzero(longest <= max_length))
 
     def in_ids(self, source: Vocabulary, target: Vocabulary) -> PhrasePairs:
-        """The pairs in ids of vocabularies; words that these lack are unknown."""
+        """Return the pairs in ids of the vocabularies; missing words become unknown."""
         sources = in_vocabulary(self.sources, self.source_words, source)
         targets = in_vocabulary(self.targets, self.target_words, target)
         return PhrasePairs(sources, targets, np.ones(len(self), np.int64), source, target)
@@ -323,7 +324,7 @@ class TextPairs:
         """Return the frequent target words that have a vector.
 
         Args:
-            min_count: words seen less often are left out.
+            min_count: minimum count of a word.
             max_words: maximum number of words; 0 for all.
             known: words with a vector; None for all.
         """
@@ -337,7 +338,7 @@ class TextPairs:
 
     @property
     def fingerprint(self) -> str:
-        """Hexadecimal digits that differ when a text or a word differs."""
+        """Hash of the texts and the words, in hexadecimal digits."""
         return fingerprint(text_parts((self.sources, self.targets), (self.source_words, self.target_words)))
 
 
@@ -345,14 +346,14 @@ def held_out(pairs: TextPairs, seed: int) -> tuple[TextPairs, TextPairs]:
     """Split into training pairs and a development set: all pairs of one source in twenty, at most 2,000 pairs.
 
     Args:
-        pairs: at least two different sources.
-        seed: draws the sources.
+        pairs: pairs with at least two different sources.
+        seed: seed of the choice of sources.
 
     Raises:
-        ValueError: there is one source only.
+        ValueError: there is only one source.
     """
     numbers, firsts = number_distinct(pairs.sources)
     if len(firsts) < 2:
-        raise ValueError("all pairs have one source: none can be held out; name a development set")
+        raise ValueError("all pairs have the same source: none can be held out; name a development set")
     held = held_out_groups(numbers, np.random.default_rng(seed))
     return pairs.select(np.flatnonzero(~held)), pairs.select(np.flatnonzero(held))

@@ -1,7 +1,7 @@
-"""The training loop of all model families: epochs with a log and checkpoints, resuming, and the best parameters.
+"""Training loop of all model families: epochs with a log and checkpoints, resuming, and the best parameters.
 
-The log, `training.jsonl`, has a JSON line per epoch; the checkpoint is one safetensors file, replaced whole.  Both are
-written after every epoch.
+The log, `training.jsonl`, has one JSON line per epoch; the checkpoint is a safetensors file that is replaced
+atomically.  Both are written after every epoch.
 """
 
 from __future__ import annotations
@@ -48,33 +48,33 @@ Tick = Callable[[int], None]
 
 
 def check_identity(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse a checkpoint of other data or settings.
+    """Reject a checkpoint of different data or settings.
 
     Args:
         folder: the model folder.
-        before: identity that the checkpoint holds, see `phrasetool.training.loop.train`.
-        now: identity of the training that resumes.
+        before: identity in the checkpoint, see `phrasetool.training.loop.train`.
+        now: identity of the resumed training.
 
     Raises:
-        ModelError: naming each setting that differs, with both values.
+        ModelError: the data or settings differ; the message names each setting that differs, with both values.
     """
     different = []
-    for what, value in now.items():
-        if what != "settings" and before.get(what) != value:
-            different.append(f"the {what} are other ones")
+    for part, value in now.items():
+        if part != "settings" and before.get(part) != value:
+            different.append(f"the {part} differ")
     settings, chosen = before.get("settings", {}), now["settings"]
     for name in [*chosen, *(name for name in settings if name not in chosen)]:
         if settings.get(name) != chosen.get(name):
             different.append(f"{name} was {settings.get(name)}, not {chosen.get(name)}")
     if different:
         raise ModelError(
-            f"{folder / CHECKPOINT}: cannot resume: {', '.join(different)}; give what was given before",
+            f"{folder / CHECKPOINT}: cannot resume: {', '.join(different)}; use the original data and settings",
             remedy="train again",
         )
 
 
 def write_log(folder: Path, history: Sequence[dict[str, Any]]) -> None:
-    """Write the whole log; it holds no times, so a seed fixes every byte.
+    """Write the whole log, without run times so that it is reproducible to the byte.
 
     Raises:
         PhraseToolError: the folder cannot be written.
@@ -91,17 +91,17 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], state: Mapping[
 
     Args:
         tensors: parameters and optimiser state.
-        state: all else, as JSON values.
+        state: other state, as JSON values.
 
     Raises:
-        PhraseToolError: the file cannot be written; the old one is untouched.
+        PhraseToolError: the file cannot be written; the old checkpoint is untouched.
     """
     metadata = {"checkpoint": json.dumps({"version": _VERSION, **state})}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # In a folder, as safetensors writes to a file of another name first, which stays where it is killed.
-        with scratch_folder(folder, UNFINISHED_CHECKPOINT) as place:
-            written = Path(place, CHECKPOINT)
+        # A scratch folder also holds the temporary file of safetensors, which remains if the process is killed.
+        with scratch_folder(folder, UNFINISHED_CHECKPOINT) as scratch:
+            written = Path(scratch, CHECKPOINT)
             save_file(dict(tensors), written, metadata)
             os.replace(written, folder / CHECKPOINT)
     except (OSError, SafetensorError) as error:
@@ -110,7 +110,7 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], state: Mapping[
 
 
 def optimizer_tensors(optimizer: Optimizer, prefix: str) -> dict[str, Tensor]:
-    """The state of an optimiser as tensors named `prefix` + number of the parameter + `.` + what it is."""
+    """Return the state of an optimiser as tensors named `prefix` + index of the parameter + `.` + name of the state."""
     return {
         f"{prefix}{index}.{key}": torch.as_tensor(entry)
         for index, state in optimizer.state_dict()["state"].items()
@@ -120,10 +120,10 @@ def optimizer_tensors(optimizer: Optimizer, prefix: str) -> dict[str, Tensor]:
 
 
 def restore_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor], prefix: str) -> None:
-    """Give an optimiser the state that `optimizer_tensors` took; tensors of other names are ignored.
+    """Restore an optimiser from the result of `optimizer_tensors`; tensors with other prefixes are ignored.
 
     Raises:
-        KeyError, RuntimeError, ValueError: it is of other parameters.
+        KeyError, RuntimeError, ValueError: the state is of different parameters.
     """
     states: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
@@ -132,23 +132,23 @@ def restore_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor], prefi
             states.setdefault(int(index), {})[key] = tensor
     optimizer.load_state_dict({**optimizer.state_dict(), "state": states})
     if isinstance(optimizer, SparseAdam):
-        # It counts in a number, and computes powers of one with more digits than of a tensor.
+        # SparseAdam counts steps in an int; powers of an int are more precise than those of a tensor.
         for state in optimizer.state.values():
             state["step"] = int(state["step"])
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What `save_checkpoint` wrote.
+    """Return the tensors and the state that `save_checkpoint` wrote.
 
     Raises:
-        ModelError: there is none, or it is damaged.
+        ModelError: the checkpoint is missing or damaged.
     """
     with _checkpoint(folder) as (file, state):
         return {name: file.get_tensor(name) for name in file.keys()}, state  # noqa: SIM118
 
 
 def finished_epochs(folder: Path, resume: bool) -> int:
-    """Return the number of epochs (iterations) that a resumed training has finished before; 0 for a new one.
+    """Return the number of epochs (iterations) finished before a training is resumed; 0 for a new training.
 
     Args:
         folder: the model folder, with the checkpoint.
@@ -165,7 +165,7 @@ def finished_epochs(folder: Path, resume: bool) -> int:
 
 @contextlib.contextmanager
 def _checkpoint(folder: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """The open checkpoint of a folder, and its state; see `load_checkpoint` for errors."""
+    """Open the checkpoint of a folder and read its state; see `load_checkpoint` for errors."""
     path = folder / CHECKPOINT
     if not path.is_file():
         raise ModelError(f"{path}: no checkpoint to resume from")
@@ -180,54 +180,54 @@ def _checkpoint(folder: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
 
 
 class Trainer(ABC, Generic[Report]):
-    """Base of all trainers: trains epoch by epoch, and can be resumed from its tensors and progress."""
+    """Base class of trainers, which train epoch by epoch and can be resumed from their tensors and progress."""
 
     def run(self, tick: Tick = lambda examples: None) -> Iterator[Report]:
-        """Train until finished; yields after every epoch.
+        """Train until finished and yield the report of every epoch.
 
         Args:
-            tick: called with the number of examples just seen.
+            tick: called with the number of examples processed since the last call.
 
         Raises:
-            DivergedError: parameters are not finite any more.
+            DivergedError: parameters are no longer finite.
         """
         while not self.is_finished():
             yield self.run_epoch(tick)
 
     @abstractmethod
     def is_finished(self) -> bool:
-        """Whether no epoch is left."""
+        """Return whether training is finished."""
 
     @abstractmethod
     def run_epoch(self, tick: Tick) -> Report:
-        """Run one epoch; returns its line of the log."""
+        """Run one epoch and return its report, a line of the log."""
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
-        """Every tensor needed to resume."""
+        """Return all tensors needed to resume."""
 
     @abstractmethod
     def progress(self) -> dict[str, Any]:
-        """Everything else needed to resume, as JSON values."""
+        """Return all other state needed to resume, as JSON values."""
 
     @abstractmethod
     def start_errors(self) -> dict[str, StartError]:
-        """The error before the first epoch, by the phase of training."""
+        """Return the error before the first epoch for each phase of training."""
 
 
 class EpochTrainer(Trainer[Report]):
     """Trains the parameters of networks; keeps those of the best epoch.
 
     Args:
-        learnt: what is learnt.
-        seed: what an epoch draws depends on these numbers and on that of the epoch alone.
-        epochs: at most.
-        updates: in an epoch.
-        patience: epochs without a better one after which training ends; None for never.
+        learnt: the trained parameters.
+        seed: seed of the random numbers, which depend only on it and the number of the epoch.
+        epochs: maximum number of epochs.
+        updates: number of updates per epoch.
+        patience: number of epochs without improvement after which training ends; None for no limit.
 
     Attributes:
-        epoch: epochs done.
-        best: the report of the best epoch; None where none is better than another.
+        epoch: number of finished epochs.
+        best: the report of the best epoch; None if epochs are not compared.
     """
 
     def __init__(
@@ -238,12 +238,12 @@ class EpochTrainer(Trainer[Report]):
         self._seed, self._epochs, self._updates, self._patience = seed, epochs, updates, patience
 
     def is_finished(self) -> bool:
-        """Whether the last epoch is done, or the patience is exhausted."""
+        """Return whether the last epoch is finished or the patience is exhausted."""
         return self.epoch >= self._epochs or self._is_in_vain()
 
     def run_epoch(self, tick: Tick) -> Report:
         """Run an epoch and return its report."""
-        # A checkpoint keeps no random state.
+        # Each epoch has a new generator, because checkpoints hold no random state.
         with subnormals_as_zero():
             loss = self._pass(np.random.default_rng([*self._seed, self.epoch + 1]), tick)
         self.epoch += 1
@@ -265,23 +265,23 @@ class EpochTrainer(Trainer[Report]):
 
     @property
     def updates_done(self) -> int:
-        """Those of all epochs that are done."""
+        """Number of updates in the finished epochs."""
         return self.epoch * self._updates
 
     def share(self, number: int) -> float:
-        """The share of all updates that is done before that of a number in this epoch, from 0."""
+        """Return the share of all updates that precede update `number` of this epoch, counted from 0."""
         return (self.updates_done + number) / (self._epochs * self._updates)
 
     @abstractmethod
     def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
-        """An epoch; the mean loss."""
+        """Train for one epoch and return the mean loss."""
 
     @abstractmethod
     def _report(self, loss: float) -> Report:
         """Return the report of an epoch with a mean loss."""
 
     def _goodness(self, report: Mapping[str, Any]) -> float | None:
-        """How good an epoch was, the higher the better; None where the last is kept."""
+        """Return the score of an epoch, higher is better; None to keep the last epoch."""
         return None
 
     def tensors(self) -> dict[str, Tensor]:
@@ -296,60 +296,61 @@ class EpochTrainer(Trainer[Report]):
         """Resume from tensors and progress.
 
         Raises:
-            KeyError, RuntimeError, ValueError: they are of other settings or data.
+            KeyError, RuntimeError, ValueError: they are of different settings or data.
         """
         self.learnt.restore(tensors)
         self.epoch, self.best = progress["epoch"], progress["best"]
 
 
 class LearntParameters:
-    """Parameters that learn.
+    """Trained parameters, their optimisers, and the best values so far.
 
     Args:
-        parameters: by name; optimisers change them in place.
-        optimizers: by what their tensors in a checkpoint begin with; the first step size of each group is its full one.
+        parameters: parameters by name; optimisers change them in place.
+        optimizers: optimisers by the prefix of their tensors in a checkpoint; the initial learning rate of each group
+            is its full rate.
 
     Attributes:
-        optimizers: as given.
+        optimizers: the given optimisers.
     """
 
     def __init__(self, parameters: Mapping[str, Tensor], optimizers: Mapping[str, Optimizer]) -> None:
         self._parameters, self.optimizers = dict(parameters), dict(optimizers)
-        self._full = {name: [group["lr"] for group in one.param_groups] for name, one in self.optimizers.items()}
+        self._full = {name: [group["lr"] for group in adam.param_groups] for name, adam in self.optimizers.items()}
         self._best: dict[str, Tensor] = {}
 
     def scale_rates(self, share: float) -> None:
-        """Multiply the full step sizes by a share."""
+        """Set the learning rates to a share of the full ones."""
         for name, optimizer in self.optimizers.items():
             for group, full in zip(optimizer.param_groups, self._full[name], strict=True):
                 group["lr"] = full * share
 
     def step(self, loss: Tensor, clip: float | None = None) -> None:
-        """One step down the gradient of a loss.
+        """Make an update by the gradient of a loss.
 
         Args:
             loss: a scalar.
-            clip: the greatest norm of all gradients together, but for sparse ones, which stay as they are.
+            clip: maximum norm of all dense gradients together; sparse gradients are not clipped.
         """
         for optimizer in self.optimizers.values():
             optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         if clip is not None:
-            dense = [one for one in self._parameters.values() if one.grad is not None and not one.grad.is_sparse]
+            dense = [leaf for leaf in self._parameters.values() if leaf.grad is not None and not leaf.grad.is_sparse]
             torch.nn.utils.clip_grad_norm_(dense, clip)
         for optimizer in self.optimizers.values():
             optimizer.step()
 
     def keep(self) -> None:
-        """Remember the parameters as the best so far."""
+        """Store the parameters as the best so far."""
         self._best = {name: value.detach().clone() for name, value in self._parameters.items()}
 
     def take_best(self) -> None:
-        """Give the parameters their best values; without `keep`, they stay as they are."""
+        """Restore the best values of the parameters; without `keep`, nothing changes."""
         self._load(self._best)
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that a checkpoint keeps, on the CPU."""
+        """Return all tensors of a checkpoint, on the CPU."""
         tensors = {name: value.detach() for name, value in self._parameters.items()}
         tensors.update({_BEST + name: value for name, value in self._best.items()})
         for prefix, optimizer in self.optimizers.items():
@@ -357,10 +358,10 @@ class LearntParameters:
         return {name: value.cpu().contiguous() for name, value in tensors.items()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take what `tensors` gave.
+        """Restore the result of `tensors`.
 
         Raises:
-            KeyError, RuntimeError, ValueError: they are of other parameters.
+            KeyError, RuntimeError, ValueError: the tensors are of different parameters.
         """
         self._load({name: tensors[name] for name in self._parameters})
         for prefix, optimizer in self.optimizers.items():
@@ -389,25 +390,27 @@ def train(
     Args:
         run: model folder, device and listeners.
         identity: fingerprints of the training data (first) and the settings, as JSON values.
-        start: makes a trainer; not called when resuming.
-        resumed: makes a trainer that resumes from tensors and progress.
+        start: returns a new trainer; not called when resuming.
+        resumed: returns a trainer that resumes from tensors and progress.
 
     Raises:
-        ModelError: the checkpoint is missing, damaged, or of other data or settings.
-        DivergedError: the error is not finite, or far above its minimum; the checkpoint before that is kept.
+        ModelError: the checkpoint is missing, damaged, or of different data or settings.
+        DivergedError: the training error is not finite, or far above its minimum; the previous checkpoint is kept.
         PhraseToolError: the folder cannot be written.
     """
     folder = run.folder
     history: list[dict[str, Any]] = []
     if run.resume:
         tensors, state = load_checkpoint(folder)
-        what = next(iter(identity))
+        data_name = next(iter(identity))
         check_identity(folder, state["identity"], identity)
         history = state["history"]
         try:
             trainer = resumed(tensors, state["progress"])
         except (KeyError, RuntimeError, ValueError) as error:
-            raise ModelError(f"{folder / CHECKPOINT}: does not fit these {what} and settings ({error})") from error
+            raise ModelError(
+                f"{folder / CHECKPOINT}: does not match these {data_name} and settings ({error})"
+            ) from error
         write_log(folder, history)
     else:
         trainer = start()
@@ -423,7 +426,7 @@ def train(
             run.on_report(report)
     except DivergedError as error:
         rate = identity["settings"]["learning_rate"]
-        kept = f"the checkpoint of iteration {epochs_before} stays" if epochs_before else "nothing was saved"
+        kept = f"the checkpoint of iteration {epochs_before} is kept" if epochs_before else "nothing was saved"
         message = f"{folder}: training diverged in iteration {epochs_before + 1}: {error}; {kept}"
         message = f"{message}; train again with a smaller learning rate than {rate:g}"
         if epochs_before:
@@ -433,13 +436,13 @@ def train(
 
 
 def _good_tensors(trainer: Trainer[Any], history: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
-    """The tensors of a checkpoint.
+    """Return the tensors of a checkpoint.
 
     Raises:
-        DivergedError: the last iteration made a worse error of it than can be meant, or numbers that are not finite.
+        DivergedError: the error rose too far in the last iteration, or a tensor has numbers that are not finite.
     """
-    if fault := divergence(history, trainer.start_errors()):
-        raise DivergedError(fault)
+    if message := divergence(history, trainer.start_errors()):
+        raise DivergedError(message)
     tensors = trainer.tensors()
     for name, tensor in tensors.items():
         if not torch.isfinite(tensor).all():

@@ -1,4 +1,4 @@
-"""A run of training: the model folder, the listeners, and checks of input, divergence and results."""
+"""Training runs: the model folder, the listeners, and checks of input, divergence and results."""
 
 from __future__ import annotations
 
@@ -19,35 +19,36 @@ if TYPE_CHECKING:
 
     from phrasetool.models.saved_model import SavedModel
 
-# Checkpoint that an interrupted training leaves, and the beginning of its names while it is written.
+# Checkpoint of an interrupted training, and the prefix of its scratch folder while it is written.
 CHECKPOINT = "checkpoint.safetensors"
 UNFINISHED_CHECKPOINT = ".checkpoint-"
-# An error is too high when it has risen by this many times the smallest one before.  With every
-# loss and encoder on an eighth of the pairs of Multi30k German-English, no error rose at all: each was at most 0.98
-# times the smallest one before.
+# Training has diverged when the error has risen by this many times the smallest previous error.  With every loss and
+# encoder on an eighth of the pairs of Multi30k German-English, no error rose at all: each was at most 0.98 times the
+# smallest previous one.
 _TIMES = 9.0
-# Where nearly nothing is left of an error, noise is many times it; this share of the error at the start is little.
+# Lower bound of the smallest error, as a share of the initial error: noise is a multiple of an error close to 0.
 _LITTLE = 0.01
-# Below this an error is as good as zero in every loss: a first batch may by chance have nothing to learn.
+# Absolute lower bound for all losses, because the error of the first batch may be close to 0 by chance.
 _NEXT_TO_NOTHING = 0.1
-# The errors of a line of the log, in the order in which they are looked for.
+# Errors in a line of the log, in the order of the search.
 _ERRORS = {"joint_error": "joint error", "cross_entropy": "cross-entropy", "loss": "loss"}
 
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """How any model is trained, apart from its data and settings.
+    """Parameters of a training run other than data and settings, for all model families.
 
     Attributes:
-        folder: the model folder; gets `training.jsonl` and a checkpoint on the way, which goes when all is done.
-        device: where to train; CPU by default.
-        resume: go on from the checkpoint in `folder`: an interrupted run ends with the weights of one that was not.
-        overwrite: a finished model, or an unfinished training, in `folder` may be replaced.
-        force: save a model even if it is not better than guessing.
-        record: more to remember in `config.json`, under `training`.
+        folder: the model folder; during training, it holds `training.jsonl` and a checkpoint, which is removed at the
+            end.
+        device: device of the training; None for the CPU.
+        resume: continue from the checkpoint in `folder`; the final weights are those of an uninterrupted run.
+        overwrite: replace a finished model, or an unfinished training, in `folder`.
+        force: save a model even if it is not better than chance.
+        record: additional values for `training` in `config.json`.
         warn: called with a message for each failed check that `force` overrides.
         on_report: called after every epoch or iteration, with its entry of the log.
-        tick: called with the number of examples just seen.
+        tick: called with the number of examples processed since the last call.
     """
 
     folder: Path
@@ -65,15 +66,15 @@ class TrainingRun:
         check_model_folder(self.folder, resume=self.resume, overwrite=self.overwrite)
 
     def check_space(self, size: int) -> None:
-        """Check that the disk of the model folder has this many free bytes."""
+        """Check that the disk of the model folder has `size` free bytes."""
         check_space(self.folder, size)
 
     def refuse(self, error: PhraseToolError) -> None:
-        """Raise an error, or only warn of it if training is forced."""
+        """Raise an error, or only warn if `force` is set."""
         raise_or_warn(error, self.force, self.warn)
 
     def save(self, model: SavedModel) -> None:
-        """Save what was trained, in the place of the checkpoint.
+        """Save the trained model and remove the checkpoint.
 
         Raises:
             PhraseToolError: the folder cannot be written.
@@ -84,7 +85,8 @@ class TrainingRun:
     def forget_checkpoint(self) -> None:
         """Remove the checkpoint of a training whose model is saved.
 
-        One that a killed run was writing goes, too: who resumes after the last epoch writes none.
+        Also removes the scratch folder of a killed run, because a training resumed after its last epoch writes no
+        checkpoint.
         """
         with contextlib.suppress(FileNotFoundError):
             (self.folder / CHECKPOINT).unlink()
@@ -92,17 +94,17 @@ class TrainingRun:
 
 
 def check_model_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwrite: bool = False) -> None:
-    """Refuse to train into a folder: one that cannot be written, or that holds what would be lost.
+    """Reject a model folder that cannot be written or that holds data that would be lost.
 
-    A model that a killed process was about to replace is put back.
+    A model that a killed process was about to replace is restored.
 
     Args:
         folder: the model folder.
-        resume: whether the training goes on from it.
+        resume: whether the training is resumed from the folder.
         overwrite: whether a finished model, or an unfinished training, may be replaced.
 
     Raises:
-        ModelError: there is a finished model, or an unfinished training; or there is nothing to resume.
+        ModelError: the folder has a finished model or an unfinished training, or has nothing to resume.
         PhraseToolError: the folder cannot be written.
     """
     path = Path(folder)
@@ -119,9 +121,11 @@ def check_model_folder(folder: str | os.PathLike[str], *, resume: bool = False, 
     if resume or overwrite:
         return
     if begun:
-        raise ModelError(f"{path}: there is an unfinished training already", remedy="resume or replace a training")
+        raise ModelError(
+            f"{path}: the folder already has an unfinished training", remedy="resume or replace a training"
+        )
     if finished:
-        raise ModelError(f"{path}: there is a finished model already", remedy="overwrite the model")
+        raise ModelError(f"{path}: the folder already has a finished model", remedy="overwrite the model")
 
 
 @dataclass(frozen=True)
@@ -129,8 +133,8 @@ class StartError:
     """Error before the first iteration.
 
     Attributes:
-        error: of a batch.
-        least: a change that is small compared with it.
+        error: error of a batch.
+        least: a change that is small compared with the error.
     """
 
     error: float
@@ -138,17 +142,17 @@ class StartError:
 
     @classmethod
     def of(cls, error: float, unbounded: float = 0.0) -> StartError:
-        """The error at the start.
+        """Return the error at the start.
 
         Args:
-            error: of a batch.
-            unbounded: for errors that can be below zero, their least change; else 0.
+            error: error of a batch.
+            unbounded: for errors that can be negative, the smallest change to consider; else 0.
         """
         return cls(error, max(abs(error), unbounded) if unbounded else _LITTLE * error)
 
 
 class DivergedError(PhraseToolError):
-    """A training whose parameters are of no use any more."""
+    """Error of a training run that diverged, so that its parameters are useless."""
 
 
 def divergence(history: Iterable[Mapping[str, Any]], starts: Mapping[str, StartError]) -> str | None:
@@ -156,10 +160,10 @@ def divergence(history: Iterable[Mapping[str, Any]], starts: Mapping[str, StartE
 
     Args:
         history: the lines of the log, at least one.
-        starts: the error before the first iteration, by the phase of training.
+        starts: the error before the first iteration for each phase of training.
 
     Returns:
-        Such as `the joint error is nan`.
+        A message such as `the joint error is nan`.
     """
     *before, last = history
     key = next(key for key in _ERRORS if key in last)
@@ -174,24 +178,24 @@ def divergence(history: Iterable[Mapping[str, Any]], starts: Mapping[str, StartE
 
 
 def guessing(folder: Path, fault: str, learning_rate: float) -> DivergedError:
-    """Return the error for a model that is not better than guessing.
+    """Return the error for a model that is not better than chance.
 
     Args:
-        folder: where it was trained.
-        fault: how that was seen.
-        learning_rate: that it was trained with.
+        folder: the model folder.
+        fault: description of the failed check.
+        learning_rate: learning rate of the training.
     """
     message = f"{folder}: the trained model is no better than chance: {fault}"
     advice = f"train again with a smaller learning rate than {learning_rate:g}, or with more epochs"
     return DivergedError(f"{message}; {advice}", remedy="keep a poor model")
 
 
-# Called with the problem of an implausible input: raises, or warns and continues.
+# Called with a message about implausible input; raises an error, or warns and returns.
 ProblemHandler = Callable[[str], None]
 
 
 def problem_handler(watch: Watch, force: bool) -> ProblemHandler:
-    """Return a function that raises at the first problem, or with `force` warns and continues."""
+    """Return a function that raises an error, or only warns if `force` is set."""
 
     def report_problem(message: str) -> None:
         raise_or_warn(PhraseToolError(message, remedy="go on"), force, watch.warn)

@@ -1,18 +1,18 @@
-"""Use a trained translator: translate with a beam, and score translations that are given.
+"""Use a trained translator: translate with a beam, and score given translations.
 
 Both run the decoder of the network step by step.
 
 * Search (`translate`, `n_best_translations`, `nearest_words`) takes the nearest target vectors at every step, greedily
   or with a beam.  The score of a hypothesis is the mean of log p over its words and its end, with p of
-  `log_probabilities`; greedily that is the nearest neighbour by cosine.
+  `log_probabilities`; greedy search takes the nearest neighbour by cosine.
 * Scoring (`pair_scores`, `scores_of_pairs`, `list_scores`) sums log p(e_t | e_<t, f) over the words of a given
   translation and its end, after Cho et al. (2014), section 3.1.
 
-The last bits of a product of matrices depend on its size.  So that neither threads nor the other sentences change a
-translation or a score, batches depend on the sentences or pairs alone: a batch to translate has sentences of one length
-and always the same number of rows; pairs to score are sorted and cut into batches of one size; a hypothesis of an
-n-best list is scored with the other hypotheses of its sentence.  (torch rounds a row in another place differently
-where the sizes of states are not multiples of 8; the last digit of a score may differ then.)
+The last bits of a matrix product depend on its size.  So that neither threads nor the other sentences change a
+translation or a score, batches depend on the sentences or pairs only: a batch to translate has sentences of one length
+and always the same number of rows; pairs to score are sorted and divided into batches of one size; a hypothesis of an
+n-best list is scored with the other hypotheses of its sentence.  (If the sizes of states are not multiples of 8, torch
+rounds a row differently at another position in the batch, so the last digit of a score may differ.)
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ _AT_ONCE = 16
 
 
 def max_output_lengths(lengths: Int64Array) -> Int64Array:
-    """Return maximum lengths of translations: twice the length of the source plus five, at most `LONGEST`, for which
-    self-attention has positions."""
+    """Return maximum lengths of translations: twice the source length plus five, at most `LONGEST` (self-attention)."""
     limits: Int64Array = np.minimum(2 * lengths + 5, LONGEST)
     return limits
 
@@ -65,7 +64,7 @@ class TranslatedSentence:
     """A translated sentence.
 
     Attributes:
-        words: ids of target words; 0, the unknown word, where its vector was the nearest.
+        words: ids of target words; 0 (the unknown word) where its vector was the nearest.
         attended: for each word, the source position with most attention.
         score: mean log probability of the words and the end.
     """
@@ -107,13 +106,13 @@ def n_best_translations(
     """Return the best translations of N sentences that a beam finds, best first; at least one for each sentence.
 
     Args:
-        module: network, not in training.
+        module: network in evaluation mode.
         sources: N sentences with at least one word, in ids of the source vocabulary.
         temperature: see `log_probabilities`.
         max_translations: maximum number of translations of a sentence; they differ in at least one word.
         beam: number of hypotheses that are kept at a time; 1 is greedy search.
         candidates: for each sentence, the ids of target words that it may use; None for all words.
-        threads: number of batches at a time; each computes on one thread.  Threads change no translation.
+        threads: number of batches at a time, with one thread each; translations do not depend on it.
         tick: called with the number of sentences just translated.
 
     Raises:
@@ -130,8 +129,8 @@ def n_best_translations(
 
     batches = list(_length_batches(sources.lengths))
     with one_torch_thread(), ThreadPoolExecutor(threads) as pool:
-        for batch, done in zip(batches, pool.map(search, batches), strict=True):
-            for sentence, translations in zip(batch.tolist(), done, strict=False):
+        for batch, results in zip(batches, pool.map(search, batches), strict=True):
+            for sentence, translations in zip(batch.tolist(), results, strict=False):
                 translated[sentence] = translations
             tick(len(batch))
     return translated
@@ -192,9 +191,9 @@ class _Search:
         over = torch.from_numpy(np.repeat(self.limits <= step, beam)).to(logs.device)
         logs[over, : size - 1] = -float("inf")
         total = (self.scores.view(-1, 1) + logs).view(self.count, -1)
-        best, places = total.topk(beam, 1)
-        parents = places // size + torch.arange(self.count, device=places.device)[:, None] * beam
-        words = places % size
+        best, indices = total.topk(beam, 1)
+        parents = indices // size + torch.arange(self.count, device=indices.device)[:, None] * beam
+        words = indices % size
         attended = weights.argmax(1)[parents.flatten()]
         self.history.append((parents.flatten().cpu(), words.flatten().cpu(), attended.cpu()))
         ended = (words == self.module.end) & best.isfinite()
@@ -217,9 +216,9 @@ class _Search:
     def _read_back(self, score: float, step: int, row: int) -> TranslatedSentence:
         """Return the hypothesis that ends in a row of a step, by following its parents."""
         words, attended = [], []
-        for parents, ids, places in reversed(self.history[: step + 1]):
+        for parents, ids, positions in reversed(self.history[: step + 1]):
             words.append(int(ids[row]))
-            attended.append(int(places[row]))
+            attended.append(int(positions[row]))
             row = int(parents[row])
         return TranslatedSentence(tuple(words[:0:-1]), tuple(attended[:0:-1]), score)
 
@@ -272,7 +271,7 @@ def nearest_words(module: TranslatorNetwork, sentence: Phrases, temperature: flo
     """Return the nearest words at every step of the greedy translation of a sentence, including the end.
 
     Args:
-        module: network that predicts vectors, not in training.
+        module: network that predicts vectors, in evaluation mode.
         sentence: one source sentence with at least one word.
         temperature: see `log_probabilities`.
         count: K, number of words for each step.
@@ -305,7 +304,7 @@ class _Depth:
     Attributes:
         rows: targets with at least this number of words, int64, shape (R,).
         node: node of each of these targets, int64, shape (R,).
-        parents: parent of each node at the depth before, int64, shape (K,).
+        parents: parent of each node at the previous depth, int64, shape (K,).
         words: last word of each node, int64, shape (K,); NOTHING at the root.
         sources: source of each node, int64, shape (K,).
         next_words: next word of each of the rows, or the end, int64, shape (R,).
@@ -322,7 +321,7 @@ class _Depth:
 def _tree(targets: Phrases, sources: Int64Array, end: int) -> Iterator[_Depth]:
     """Yield the depths of the prefix tree of some targets, from the root on.
 
-    Targets of one source that begin alike share nodes, so that every beginning is read once: the targets of Moses'
+    Targets of one source with a common prefix share nodes, so that every prefix is read once: the targets of Moses'
     tables have three times as many words as their tree has nodes.
 
     Args:
@@ -332,7 +331,7 @@ def _tree(targets: Phrases, sources: Int64Array, end: int) -> Iterator[_Depth]:
     """
     lengths = targets.lengths
     longest = int(lengths.max())
-    # Targets may all be without words.
+    # All targets may be empty.
     matrix = targets.padded(max(longest, 1)).astype(np.int64)
     rows = np.arange(len(targets))
     new: Mask = np.concatenate([[True], sources[1:] != sources[:-1]])
@@ -340,7 +339,7 @@ def _tree(targets: Phrases, sources: Int64Array, end: int) -> Iterator[_Depth]:
     for depth in range(longest + 1):
         if depth:
             kept = lengths[rows] >= depth
-            # If the first row of a node ends here, the next row that goes on begins the node.
+            # If the first row of a node ends here, the next row that continues is the first of the node.
             groups = np.cumsum(kept) - 1
             begins = np.zeros(int(kept.sum()), np.bool_)
             begins[groups[np.flatnonzero(new & kept)]] = True
@@ -372,7 +371,7 @@ def pair_scores(
     The last bits of a score depend on the pairs that are scored together.
 
     Args:
-        module: network, not in training.
+        module: network in evaluation mode.
         sources: distinct source phrases with at least one word.
         targets: P phrases, sorted by source, then by their words in order (as `pair_order` does).
         source_of: source of each target, int64, shape (P,), ascending.
@@ -460,7 +459,7 @@ def pair_order(sources: Int64Array, targets: Phrases) -> Int64Array:
     return np.lexsort((*matrix.T[::-1], sources))
 
 
-# Pairs of a batch: larger batches leave the cache, smaller ones spend their time between products.
+# Pairs per batch: larger batches do not fit the cache, and smaller ones have too much overhead between products.
 _PAIRS_OF_A_BATCH = 1024
 
 
@@ -470,7 +469,7 @@ def is_too_long(sources: Phrases, targets: Phrases) -> Mask:
 
 
 def _can_be_scored(sources: Phrases, targets: Phrases) -> Mask:
-    """Return whether each of N pairs has words on both sides, and not too many; bool, shape (N,)."""
+    """Return whether each of N pairs has words on both sides, but not too many; bool, shape (N,)."""
     shortest = np.minimum(sources.lengths, targets.lengths)
     return np.asarray((shortest > 0) & ~is_too_long(sources, targets))
 
@@ -480,11 +479,11 @@ def scores_of_pairs(
 ) -> DoubleArray:
     """Return the scores of N pairs, float64, shape (N,); NaN where a pair cannot be scored.
 
-    Pairs are sorted by the length of their source, then by its words, then by those of their target, and cut into
-    batches of one size, so that scores depend on the pairs alone.
+    Pairs are sorted by the length of their source, then by its words, then by those of their target, and divided into
+    batches of one size, so that scores depend on the pairs only.
 
     Args:
-        module: network, not in training.
+        module: network in evaluation mode.
         sources: N phrases, which may be equal.
         targets: N phrases.
         reading: see `pair_scores`.
@@ -494,8 +493,8 @@ def scores_of_pairs(
         ValueError: the translator is a softmax and `density` was requested.
     """
     scores = np.full(len(sources), np.nan)
-    places = np.flatnonzero(_can_be_scored(sources, targets))
-    sources, targets = sources.select(places), targets.select(places)
+    scorable = np.flatnonzero(_can_be_scored(sources, targets))
+    sources, targets = sources.select(scorable), targets.select(scorable)
     numbers, distinct = distinct_phrases(sources)
     order = pair_order(distinct.lengths, distinct)
     ranks = np.empty(len(order), np.int64)
@@ -505,7 +504,7 @@ def scores_of_pairs(
     for first in range(0, len(rows), _PAIRS_OF_A_BATCH):
         batch = rows[first : first + _PAIRS_OF_A_BATCH]
         which, source_of = np.unique(numbers[batch], return_inverse=True)
-        scores[places[batch]] = pair_scores(
+        scores[scorable[batch]] = pair_scores(
             module, distinct.select(which), targets.select(batch), source_of, reading, temperature
         )
     return scores
@@ -528,16 +527,16 @@ def list_scores(
 ) -> DoubleArray:
     """Score n-best lists: log p(hypothesis | source), or log p(source | hypothesis) if backward; float64, shape (N,).
 
-    A batch is one sentence with its distinct hypotheses, sorted, so that a score depends on the list of its sentence
-    alone.  A text to translate from that has no words is read as one unknown word.
+    A batch is one sentence with its distinct hypotheses, sorted, so that a score depends only on the list of its
+    sentence.  A text to translate from that has no words is read as one unknown word.
 
     Args:
-        module: network, not in training.
+        module: network in evaluation mode.
         temperature: temperature of the translator.
         sources: S sentences, in ids of the module's source words, or of its target words if backward.
         hypotheses: N hypotheses, in ids of the other side.
         sentences: sentence number of each hypothesis, int64, shape (N,), ascending.
-        backward: the translator translates hypotheses to sources.
+        backward: whether the translator translates hypotheses to sources.
         threads: number of sentences at a time; each is scored by one thread.
         tick: called with the number of sentences just scored.
 
@@ -574,15 +573,15 @@ def _sentence_scores(
     distinct = hypotheses.select(firsts)
     order = pair_order(np.zeros(len(distinct), np.int64), distinct)
     ordered = distinct.select(order)
-    one = np.zeros(len(ordered), np.int64)
+    zeros = np.zeros(len(ordered), np.int64)
     distinct_scores = np.empty(len(ordered))
     if backward:
         read = Phrases.concatenate([part if len(part.words) else _NO_WORDS for part in _singles(ordered)])
-        targets = source.select(one)
+        targets = source.select(zeros)
         scores = pair_scores(module, read, targets, np.arange(len(read)), "normalised", temperature)
     else:
         read = source if len(source.words) else _NO_WORDS
-        scores = pair_scores(module, read, ordered, one, "normalised", temperature)
+        scores = pair_scores(module, read, ordered, zeros, "normalised", temperature)
     distinct_scores[order] = scores
     return distinct_scores[numbers]
 

@@ -1,4 +1,4 @@
-"""A translator as a trained, saved, loadable model; `config.json` calls it `continuous`."""
+"""A trained translator that can be saved and loaded; its name in `config.json` is `continuous`."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class TranslatorModel(SavedModel):
         source_vocabulary, target_vocabulary: words of both languages.
         architecture: architecture with its dimensions.
         arrays: float32, names and shapes as in `TranslatorNetwork.arrays`.
-        temperature: of its probabilities, see `phrasetool.translator.training`.
-        training: how it was trained (hyper-parameters), kept in `config.json`.
+        temperature: temperature of its probabilities, see `phrasetool.translator.training`.
+        training: record of the training, kept in `config.json`.
 
     Raises:
         KeyError: an array is missing.
-        ValueError: the parts do not fit together.
+        ValueError: the table of source words or of targets does not match its vocabulary or the architecture.
     """
 
     name = "continuous"
@@ -64,10 +64,10 @@ class TranslatorModel(SavedModel):
 
     @cached_property
     def network(self) -> TranslatorNetwork:
-        """Network on the CPU, not in training.
+        """Network on the CPU, in evaluation mode.
 
         Raises:
-            ModelError: the arrays do not fit the architecture.
+            ModelError: the arrays do not match the architecture.
         """
         from phrasetool.translator.network import TranslatorNetwork
 
@@ -88,7 +88,7 @@ class TranslatorModel(SavedModel):
             vectors: word -> vector of shape (d,) in the space of the target vectors; see `new_target_vectors`.
 
         Raises:
-            ValueError: the vocabulary has a word already, a vector is zero or of another size; or the output is a
+            ValueError: the vocabulary has a word already; a vector is zero or of another size; or the output is a
                 softmax, which cannot predict words that it was not trained on.
         """
         if not self.architecture.continuous:
@@ -96,7 +96,10 @@ class TranslatorModel(SavedModel):
         rows = []
         for word, vector in vectors.items():
             if self.target_vocabulary.id(word) or vector.shape != (self.dimension,) or not vector.any():
-                raise ValueError(f"{word.decode('utf-8', 'replace')} is there already, or its vector does not fit")
+                raise ValueError(
+                    f"{word.decode('utf-8', 'replace')} is in the vocabulary already, or its vector is zero or of the "
+                    "wrong size"
+                )
             rows.append(vector / np.linalg.norm(vector))
         table = self.arrays["targets"]
         vocabulary = self.target_vocabulary
@@ -148,11 +151,11 @@ class TranslatorModel(SavedModel):
     def from_files(
         cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]
     ) -> TranslatorModel:
-        """Build from what a folder holds.
+        """Return the model that a folder holds.
 
         Raises:
             ModelError: a vocabulary or the architecture cannot be read.
-            KeyError, ValueError: weights are missing, or do not fit.
+            KeyError, ValueError: weights are missing, or do not match the architecture.
         """
         source, target = (Vocabulary.load(folder / file) for file in _FILES)
         try:
@@ -163,7 +166,7 @@ class TranslatorModel(SavedModel):
         return cls(source, target, architecture, weights, temperature, config.get("training", {}))
 
 
-# Minimum cosine of a vector of the file that a model was trained with and the model's own; they differ by rounding.
+# Minimum cosine of a model's target vector and the vector of its training file; they differ by rounding.
 _LEAST_COSINE = 0.999
 
 
@@ -184,7 +187,7 @@ def new_target_vectors(
     own = model.target_vocabulary.words[1:]
     missing = [word for word in (*own, *words) if word not in known]
     if missing:
-        raise ValueError(f"{missing[0].decode('utf-8', 'replace')} has no vector there")
+        raise ValueError(f"{missing[0].decode('utf-8', 'replace')} has no vector in the file")
     rows = np.stack([known[word] for word in own])
     centring = model.training.get("centring", "plain")
     if centring == "random":
@@ -193,8 +196,8 @@ def new_target_vectors(
     lengths = np.linalg.norm(rows - mean, axis=1)
     cosines = ((rows - mean) * model.arrays["targets"][1:-1]).sum(1) / np.maximum(lengths, np.finfo(np.float32).tiny)
     if not float(cosines.min(initial=1.0)) >= _LEAST_COSINE:
-        other = own[int(np.argmin(cosines))].decode("utf-8", "replace")
-        raise ValueError(f"these are not the vectors that the model was trained with: that of {other} differs")
+        differing = own[int(np.argmin(cosines))].decode("utf-8", "replace")
+        raise ValueError(f"these are not the vectors that the model was trained with: that of {differing} differs")
     vectors = {word: known[word] - mean for word in words if not model.target_vocabulary.id(word)}
     for word, vector in vectors.items():
         if not np.isfinite(vector).all():

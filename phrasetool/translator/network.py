@@ -1,17 +1,17 @@
 """Network of a translator: an encoder-decoder with attention that predicts a vector at every step.
 
-A source sentence x_1 .. x_S becomes states H; at step t the decoder reads the vector of the word before (at the first
-step zeros), returns h_t, and attends with softmax(h_t W H) for the context c_t.  From o_t = tanh(W2 [c_t; h_t]) one
+A source sentence x_1 .. x_S becomes states H; at step t the decoder reads the vector of the previous word (zeros at the
+first step), returns h_t, and attends with softmax(h_t W H) for the context c_t.  From o_t = tanh(W2 [c_t; h_t]) one
 linear layer predicts the vector of the next word, or of the end of the sentence.  A softmax translator multiplies the
-output of that layer by its table of target vectors, which learns, and adds a bias, for the logits of a distribution.
+output of that layer by its trained table of target vectors and adds a bias, which gives the logits of a distribution.
 
-Nothing is padded in the encoder: sentences of one length are read together.  So the states of a sentence do not depend
-on the other sentences of its batch, and attention sees its words only.
+The encoder needs no padding: sentences of one length are read together.  Therefore the states of a sentence do not
+depend on the other sentences of its batch, and attention is limited to its words.
 
 The target vectors (`target_table`) have length one.  The end of a sentence has equal components; the unknown word has
 the direction of the mean of words outside the vocabulary (Kumar and Tsvetkov 2019), or the opposite.  No target vector
-is zero (the beginning of a sentence is zeros where the decoder reads it, and is never searched for): it would be the
-nearest whenever all cosines are negative.
+is zero, because it would be the nearest whenever all cosines are negative (the decoder reads zeros at the beginning of
+a sentence, but the beginning is never predicted).
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ def target_table(
 
     Args:
         vocabulary: V words, the unknown word first; all others must be known.
-        known: word -> vector of shape (d,), of more words than the vocabulary has: the others stand for unknown words.
-        centring: `plain` takes vectors as they are, `centred` without the mean of the vocabulary, `random` draws a
+        known: word -> vector of shape (d,), also of words outside the vocabulary, which represent unknown words.
+        centring: `plain` keeps vectors unchanged, `centred` subtracts the mean of the vocabulary, `random` draws a
             direction for every word (a control, in which nothing is learnt about words from other words).
-        unknown: `mean` or `negated`; without words outside the vocabulary, the least frequent of it stand for them,
-            two at least (one would be told from the unknown word by nothing).
-        seed: of random directions.
+        unknown: `mean` or `negated`; without words outside the vocabulary, its least frequent words represent unknown
+            words, at least two (a single one could not be distinguished from the unknown word).
+        seed: seed of the random directions.
 
     Returns:
-        float32, shape (V + 1, d), of length one; the end's vector is the last.
+        float32, shape (V + 1, d), rows of length one; the last is the vector of the end.
 
     Raises:
         KeyError: a word of the vocabulary is not known.
@@ -61,7 +61,7 @@ def target_table(
         raise ValueError("no target word has a vector")
     if len(words) == 1:
         word = words[0].decode("utf-8", "replace")
-        raise ValueError(f"{word} is the only target word with a vector: there is nothing to choose from")
+        raise ValueError(f"{word} is the only target word with a vector; expected at least two")
     inside = set(words)
     outside = [word for word in known if word not in inside] or words[-max(2, len(words) // 10) :]
     d = len(known[words[0]])
@@ -83,14 +83,14 @@ def target_table(
 
 
 def _unit(vectors: FloatArray) -> FloatArray:
-    """The vectors at length one; zeros stay."""
+    """Scale vectors to length one; zero vectors stay zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: FloatArray = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
     return unit
 
 
 def _check(words: list[bytes], rows: FloatArray) -> None:
-    """Refuse what has no direction, and what cannot be told apart.
+    """Raise an error for vectors that have no direction, or for two words with the same vector.
 
     Raises:
         ValueError: see `target_table`.
@@ -99,25 +99,25 @@ def _check(words: list[bytes], rows: FloatArray) -> None:
     _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     twins = np.flatnonzero(first[inverse.ravel()] != np.arange(len(rows)))
     if len(twins):
-        one, other = (words[int(i)].decode("utf-8", "replace") for i in (first[inverse.ravel()[twins[0]]], twins[0]))
-        raise ValueError(f"the target words {one} and {other} have the same vector")
+        word, twin = (words[int(i)].decode("utf-8", "replace") for i in (first[inverse.ravel()[twins[0]]], twins[0]))
+        raise ValueError(f"the target words {word} and {twin} have the same vector")
 
 
 def _check_directions(words: list[bytes], rows: FloatArray) -> None:
-    """Refuse vectors that have no direction.
+    """Raise an error for vectors that have no direction.
 
     Raises:
-        ValueError: naming the first.
+        ValueError: the message names the first such word.
     """
     _check_finite(words, rows)
     _refuse(words, np.linalg.norm(rows, axis=1) == 0, "is zero")
 
 
 def _check_finite(words: list[bytes], rows: FloatArray) -> None:
-    """Refuse vectors with a number that is not finite.
+    """Raise an error for vectors with a component that is not finite.
 
     Raises:
-        ValueError: naming the first.
+        ValueError: the message names the first such word.
     """
     malformed: Mask = ~np.isfinite(rows.sum(1, dtype=np.float64))
     _refuse(words, malformed, "is not finite")
@@ -139,7 +139,7 @@ class CoreState:
     Attributes:
         steps: number of steps so far.
         parts: tensors whose first dimension is B.
-        product: computes the products of the steps; one that gathers gradients where steps are trained.
+        product: computes the products of the steps; in training, it also collects their gradients.
     """
 
     steps: int
@@ -147,26 +147,26 @@ class CoreState:
     product: Product = functional.linear
 
     def select(self, rows: Tensor) -> CoreState:
-        """The state of some of the sentences, each perhaps several times; rows int64, shape (K,)."""
+        """Return the state of some of the sentences, which may be repeated; rows are int64, shape (K,)."""
         return CoreState(self.steps, tuple(part.index_select(0, rows) for part in self.parts), self.product)
 
 
 class DecoderCore(Protocol):
-    """Decoder without attention: from the words before to hidden vectors, all steps at once or one after another."""
+    """Decoder without attention, from previous words to hidden vectors; all steps at once, or step by step."""
 
     def all_steps(self, inputs: Tensor, start: Tensor) -> Tensor:
-        """Hidden vectors of all steps, shape (B, L, m).
+        """Return the hidden vectors of all steps, shape (B, L, m).
 
         Args:
-            inputs: vectors of the words before, shape (B, L, w).
-            start: the last states of the encoder, shape (B, s); s = 0 for self-attention.
+            inputs: vectors of the previous words, shape (B, L, w).
+            start: last states of the encoder, shape (B, s); s = 0 for self-attention.
         """
 
     def begin(self, start: Tensor, steps: int) -> CoreState:
         """Return the state before the first step; steps is the maximum number of steps."""
 
     def step(self, state: CoreState, inputs: Tensor) -> Tensor:
-        """Hidden vectors of the next step, shape (B, m), from inputs of shape (B, w); the state moves on."""
+        """Return the hidden vectors of the next step, shape (B, m), for inputs of shape (B, w); update the state."""
 
 
 class RecurrentCore(nn.Module):
@@ -174,9 +174,9 @@ class RecurrentCore(nn.Module):
 
     Args:
         cell: `lstm` or `gru`.
-        inputs: size of what is read at a step.
+        inputs: size of the input of a step.
         units: m.
-        layers: how many.
+        layers: number of layers.
     """
 
     def __init__(self, cell: str, inputs: int, units: int, layers: int) -> None:
@@ -194,7 +194,7 @@ class RecurrentCore(nn.Module):
         return CoreState(0, tuple(part.transpose(0, 1) for part in self._parts(self._first(start))))
 
     def step(self, state: CoreState, inputs: Tensor) -> Tensor:
-        """Return the hidden states of one step, and the next state."""
+        """Return the hidden states of one step, and update the state."""
         if self.has_cell and inputs.device.type == "cpu":
             states, cells = (part.unbind(1) for part in state.parts)
             layers = lstm_step(cast(nn.LSTM, self.cells), inputs, states, cells, state.product)
@@ -208,7 +208,7 @@ class RecurrentCore(nn.Module):
         return hidden[:, 0]  # type: ignore[no-any-return]
 
     def _first(self, start: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        """The same output (and cell) for each layer, as torch takes them."""
+        """Return the initial output (and cell), the same for each layer, in torch's format."""
         parts = tuple(part.expand(self.number, -1, -1).contiguous() for part in start.chunk(1 + self.has_cell, 1))
         return (parts[0], parts[1]) if self.has_cell else parts[0]
 
@@ -223,7 +223,7 @@ class AttentionCore(nn.Module):
     Args:
         arrays: initial values, see `AttentionBlock`.
         heads: h.
-        dropout: of what its layers give.
+        dropout: dropout of the outputs of its layers.
         word_units: w.
     """
 
@@ -232,8 +232,8 @@ class AttentionCore(nn.Module):
     def __init__(self, arrays: dict[str, FloatArray], heads: int, dropout: SeededDropout, word_units: int) -> None:
         super().__init__()
         self.block = AttentionDecoder(arrays, heads, dropout, causal=True)
-        places = torch.from_numpy(positions(LONGEST + 1, word_units))
-        self.register_buffer("positions", places, persistent=False)
+        encodings = torch.from_numpy(positions(LONGEST + 1, word_units))
+        self.register_buffer("positions", encodings, persistent=False)
 
     def all_steps(self, inputs: Tensor, start: Tensor) -> Tensor:
         """Return the hidden states of all steps; the start state is not used."""
@@ -247,7 +247,7 @@ class AttentionCore(nn.Module):
         return CoreState(0, (state.first, state.second))
 
     def step(self, state: CoreState, inputs: Tensor) -> Tensor:
-        """Return the hidden states of one step, and the next state."""
+        """Return the hidden states of one step, and update the state."""
         inner = DecoderState(state.steps, *state.parts)
         hidden = self.block.step(inner, inputs + self.positions[state.steps])
         state.steps = inner.steps
@@ -255,7 +255,7 @@ class AttentionCore(nn.Module):
 
 
 class RecurrentEncoder(nn.Module):
-    """One layer that reads in both directions.
+    """One bidirectional layer.
 
     Args:
         cell: `lstm` or `gru`.
@@ -268,7 +268,7 @@ class RecurrentEncoder(nn.Module):
         self.cells = _CELLS[cell](word_units, units // 2, batch_first=True, bidirectional=True)
 
     def forward(self, words: Tensor) -> tuple[Tensor, Tensor]:
-        """States (B, S, m) and the last states (B, m), or with cells (B, 2 m), of words (B, S, w)."""
+        """Return states (B, S, m) and last states (B, m), or with cells (B, 2 m), of words (B, S, w)."""
         states, last = self.cells(words)
         parts = last if isinstance(last, tuple) else (last,)
         return states, torch.cat([torch.cat([*part], 1) for part in parts], 1)
@@ -282,11 +282,11 @@ class AttentionEncoder(nn.Module):
     def __init__(self, arrays: dict[str, FloatArray], heads: int, dropout: SeededDropout, word_units: int) -> None:
         super().__init__()
         self.block = AttentionBlock(arrays, heads, dropout)
-        places = torch.from_numpy(positions(LONGEST, word_units))
-        self.register_buffer("positions", places, persistent=False)
+        encodings = torch.from_numpy(positions(LONGEST, word_units))
+        self.register_buffer("positions", encodings, persistent=False)
 
     def forward(self, words: Tensor) -> tuple[Tensor, Tensor]:
-        """States (B, S, m) of words (B, S, w); the last states are none, (B, 0)."""
+        """Return states (B, S, m) of words (B, S, w), and empty last states (B, 0)."""
         count, length, w = words.shape
         placed = words + self.positions[:length]
         return self.block(placed.view(-1, w), [(count, length)]).view(count, length, -1), words.new_zeros(count, 0)
@@ -294,7 +294,7 @@ class AttentionEncoder(nn.Module):
 
 # Id that stands for no word: before the first word, and after the end of a shorter sentence.
 NOTHING = -1
-# Initial parameters are uniform between minus this and this (program of Kumar and Tsvetkov 2019).
+# Initial parameters are uniform in [-_SPREAD, _SPREAD) (program of Kumar and Tsvetkov 2019).
 _SPREAD = 0.1
 
 
@@ -305,7 +305,7 @@ class Encoded:
     Attributes:
         states: H, shape (B, S, m), zeros after the end of a shorter sentence.
         keys: W H, compared with h_t, shape (B, S, m).
-        absent: padding, which attention must not see, bool, shape (B, S); None if all sentences have S words.
+        absent: padding, which attention must ignore, bool, shape (B, S); None if all sentences have S words.
         start: last states, shape (B, s).
     """
 
@@ -315,7 +315,7 @@ class Encoded:
     start: Tensor
 
     def select(self, rows: Tensor) -> Encoded:
-        """Some of the sentences, each perhaps several times; rows int64, shape (K,)."""
+        """Return some of the sentences, which may be repeated; rows are int64, shape (K,)."""
         absent = None if self.absent is None else self.absent[rows]
         return Encoded(self.states[rows], self.keys[rows], absent, self.start[rows])
 
@@ -326,14 +326,14 @@ class StepState:
 
     Attributes:
         core: state of the decoder core.
-        fed: output of attention at the step before, shape (B, m); None without input feeding.
+        fed: attention output of the previous step, shape (B, m); None without input feeding.
     """
 
     core: CoreState
     fed: Tensor | None
 
     def select(self, rows: Tensor) -> StepState:
-        """The state of some of the sentences, each perhaps several times; rows int64, shape (K,)."""
+        """Return the state of some of the sentences, which may be repeated; rows are int64, shape (K,)."""
         return StepState(self.core.select(rows), None if self.fed is None else self.fed[rows])
 
 
@@ -393,18 +393,18 @@ class TranslatorNetwork(nn.Module):
 
     @classmethod
     def from_arrays(cls, architecture: TranslatorArchitecture, arrays: Mapping[str, FloatArray]) -> TranslatorNetwork:
-        """Return a trained network, not in training.
+        """Return a trained network in evaluation mode.
 
         Args:
             architecture: architecture with its dimensions.
             arrays: name -> array, as returned by `arrays`.
 
         Raises:
-            RuntimeError: an array is missing, one too many, or of another shape.
+            RuntimeError: an array is missing, unexpected, or of another shape.
         """
-        made = cls(architecture, len(arrays["words"]), arrays["targets"])
-        made.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
-        return made.eval()
+        network = cls(architecture, len(arrays["words"]), arrays["targets"])
+        network.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
+        return network.eval()
 
     @property
     def end(self) -> int:
@@ -412,7 +412,7 @@ class TranslatorNetwork(nn.Module):
         return len(self.targets) - 1
 
     def seed_dropout(self, seed: int) -> None:
-        """Seed dropout, so that its later draws depend on this seed alone."""
+        """Seed dropout, so that its later draws depend on this seed only."""
         self.dropout.seed(seed)
 
     def arrays(self) -> dict[str, FloatArray]:
@@ -423,8 +423,8 @@ class TranslatorNetwork(nn.Module):
         """Encode B source sentences.
 
         Raises:
-            LengthError: one has more words than `LONGEST`.
-            ValueError: one has none.
+            LengthError: a sentence has more words than `LONGEST`.
+            ValueError: a sentence has no words.
         """
         if not sources.lengths.all():
             raise ValueError("a source sentence has no word")
@@ -442,7 +442,7 @@ class TranslatorNetwork(nn.Module):
         return Encoded(states, self.compare(states), absent, start)
 
     def predict(self, encoded: Encoded, targets: Tensor) -> Tensor:
-        """Return the prediction at every step, given the words before; shape (T, d).
+        """Return the prediction at every step, given the previous words; shape (T, d).
 
         Args:
             encoded: B source sentences.
@@ -483,10 +483,10 @@ class TranslatorNetwork(nn.Module):
         Args:
             encoded: B source sentences.
             state: state of the decoder.
-            words: words before, int64, shape (B,); NOTHING at the first step.
+            words: previous words, int64, shape (B,); NOTHING at the first step.
 
         Returns:
-            Predictions, shape (B, d), and weights of attention of the source words, shape (B, S).
+            Predictions, shape (B, d), and attention weights of the source words, shape (B, S).
         """
         attended, weights = self._step(encoded, state, self._read(words))
         return self.output(attended), weights
@@ -496,7 +496,7 @@ class TranslatorNetwork(nn.Module):
         return functional.linear(predicted, self.targets, self.bias)
 
     def _step(self, encoded: Encoded, state: StepState, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """tanh(W2 [c; h]) of one step, shape (B, m), and the weights of attention."""
+        """Return tanh(W2 [c; h]) of one step, shape (B, m), and the attention weights."""
         if state.fed is not None:
             inputs = torch.cat([inputs, state.fed], 1)
         hidden = self.dropout(self.core.step(state.core, inputs))
@@ -507,7 +507,7 @@ class TranslatorNetwork(nn.Module):
         return attended, weights[:, 0]
 
     def _contexts(self, encoded: Encoded, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """Contexts (B, L, m) and weights (B, L, S) of the attention of hidden vectors (B, L, m)."""
+        """Return contexts (B, L, m) and weights (B, L, S) of the attention of hidden vectors (B, L, m)."""
         scores = torch.bmm(hidden, encoded.keys.transpose(1, 2))
         if encoded.absent is not None:
             scores = scores.masked_fill(encoded.absent[:, None], -float("inf"))

@@ -44,11 +44,11 @@ class TranslatorArchitecture:
         word_units: w, size of a source word vector, and of a target word vector where the decoder reads it.
         units: m, size of a state of the decoder, and of both directions of the encoder together.
         layers: number of layers of a recurrent decoder.
-        input_feeding: each step reads the output of attention of the step before in addition to the word before.
+        input_feeding: whether a step reads the attention output of the previous step in addition to the previous word.
         heads, feed_forward: number of heads, and units of the feed-forward layer, of self-attention.
         dimension: d, size of a target vector.
         output: `vectors` predicts the fixed vector of the next word; `softmax` a distribution over the words, with
-            target vectors that learn; `softmax-tied` the same, with one table for inputs and outputs.
+            trained target vectors; `softmax-tied` the same, with one table for inputs and outputs.
 
     Raises:
         ValueError: an unknown name, a size that is not positive, an odd m of a recurrent encoder, heads that do not
@@ -77,11 +77,11 @@ class TranslatorArchitecture:
         if self.recurrent and self.units % 2:
             raise ValueError(f"units is {self.units}, expected an even number: the encoder reads in two directions")
         if not self.recurrent and self.units % self.heads:
-            raise ValueError(f"{self.heads} heads cannot share {self.units} units")
+            raise ValueError(f"units ({self.units}) must be divisible by heads ({self.heads})")
         if not self.recurrent and self.layers > 1:
             raise ValueError(f"layers is {self.layers}, expected 1: the transformer's decoder has one")
         if not self.recurrent and self.input_feeding:
-            raise ValueError("self-attention takes all steps at once, which input feeding does not allow")
+            raise ValueError("self-attention computes all steps at once and does not support input feeding")
 
     @property
     def recurrent(self) -> bool:
@@ -94,7 +94,7 @@ class TranslatorArchitecture:
         return self.output == "vectors"
 
 
-# Name -> sizes.  `lstm` is the paper's; `gru` is for a CPU: without input feeding all its steps are one product.
+# Name -> sizes.  `lstm` is the paper's; `gru` is for CPUs: without input feeding, one product computes all steps.
 PRESETS: dict[str, dict[str, int | str | bool]] = {
     "lstm": {"cell": "lstm", "word_units": 512, "units": 1024, "layers": 2, "input_feeding": True},
     "gru": {"cell": "gru", "word_units": 256, "units": 256, "layers": 1, "input_feeding": False},
@@ -125,7 +125,7 @@ _TRAINING_OF_THE_PAPER: dict[str, Any] = {
     "schedule": "constant",
     "epochs": 20,
 }
-_PRESET_WISHES = {"lstm": _TRAINING_OF_THE_PAPER}
+_PRESET_OVERRIDES = {"lstm": _TRAINING_OF_THE_PAPER}
 
 
 def losses() -> list[str]:
@@ -156,17 +156,17 @@ class TranslatorSettings(DeclaredSettings):
         learning_rate: step size of Adam (0.0005).
         schedule: `constant`, or `linear`: the step size falls to 0 over the epochs (constant).
         batch_size: sentence pairs per update (64).
-        epochs: passes over the pairs; the one with the smallest loss on the development set is kept (20).
-        clip: the gradient's norm is cut to this (5).
-        min_count: source and target words seen less often are read as unknown.
-        vocabulary_size: maximum number of other words, the most frequent (50000).
+        epochs: passes over the pairs; the epoch with the smallest loss on the development set is kept (20).
+        clip: maximum norm of the gradient (5).
+        min_count: rarer source and target words are read as unknown.
+        vocabulary_size: maximum number of words, the most frequent ones; 0 for all (50000).
         max_length: pairs with more words on a side are left out.
         precision: float32, or bfloat16 for matrix products, which are most of the work: faster on CPUs that support it.
         seed: random seed.
     """
 
     kind: ClassVar[str] = "continuous"
-    preset_overrides: ClassVar[Mapping[str, Mapping[str, Any]]] = _PRESET_WISHES
+    preset_overrides: ClassVar[Mapping[str, Mapping[str, Any]]] = _PRESET_OVERRIDES
 
     loss: str = "syn-projection"
     loss_options: Mapping[str, Any] = field(default_factory=dict)
@@ -233,7 +233,7 @@ class TranslatorSettings(DeclaredSettings):
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], **fixed: Any) -> Self:
-        """See `DeclaredSettings`; options of the loss may be among them."""
+        """Return the defaults of the preset with some values changed; `options` may include options of the loss."""
         own = declared_options(cls)
         of_loss = {name: value for name, value in options.items() if name not in own}
         declared = {name: value for name, value in options.items() if name in own}

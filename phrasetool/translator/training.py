@@ -1,13 +1,13 @@
-"""Train a translator, fit its temperature, and refuse it if it predicts at chance level.
+"""Train a translator, fit its temperature, and reject it if it predicts at chance level.
 
-A batch has sentence pairs with sources of one length or of a few that are close, and targets of nearly one length;
-which pairs share a batch, and the order of the batches, are drawn again for every epoch.  On a CPU a seed fixes the
-weights for a given number of threads; on a GPU it does so as far as torch does.
+A batch has sentence pairs with sources of one length or of a few similar lengths, and targets of nearly one length;
+which pairs share a batch, and the order of the batches, are drawn again for every epoch.  On a CPU, training is
+reproducible for a given seed and number of threads; on a GPU, as far as torch is.
 
 With p the prediction and u_w the target vectors, p(w) = softmax_w(cos(p, u_w) / temperature).  The temperature, one
-number, is fitted to held-out sentences by maximum likelihood (`fitted_temperature`).  A translator trained by the
-likelihood of von Mises and Fisher also predicts its certainty at each step; only its direction is used here, so that
-the translators of all losses are used alike.
+number, is fitted to held-out sentences by maximum likelihood (`fitted_temperature`).  A translator trained with the
+von Mises-Fisher likelihood also predicts its certainty at each step; only the direction is used here, so that the
+translators of all losses are used in the same way.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def fitted_temperature(module: TranslatorNetwork, pairs: PhrasePairs, seed: int)
 
 
 def _predictions(module: TranslatorNetwork, pairs: PhrasePairs, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield predictions for random sentences, and the ids of the right words, until there are enough."""
+    """Yield predictions for random sentences, and the ids of the correct words, until there are enough."""
     order = np.random.default_rng(seed).permutation(len(pairs))
     predictions = 0
     for first in range(0, len(order), _SENTENCES_AT_ONCE):
@@ -96,7 +96,7 @@ def _argmax_unimodal(function: Callable[[float], float], low: float, high: float
     return (low + high) / 2
 
 
-# Maximum number of compared pairs, and minimum number of distinct sources for a verdict.
+# Maximum number of compared pairs, and minimum number of distinct sources for a decision.
 _COMPARED_PAIRS, _FEWEST_SOURCES = 500, 100
 
 
@@ -107,8 +107,8 @@ def check_better_than_chance(module: TranslatorNetwork, pairs: PhrasePairs, seed
     frequent words is at chance level.
 
     Args:
-        module: network, not in training.
-        pairs: sentences and their translations that it did not learn from.
+        module: network in evaluation mode.
+        pairs: sentences and their translations, held out if possible.
         seed: random seed of the sample of pairs and of the other sources.
     """
     chosen = np.random.default_rng(seed).permutation(len(pairs))[:_COMPARED_PAIRS]
@@ -123,7 +123,7 @@ def check_better_than_chance(module: TranslatorNetwork, pairs: PhrasePairs, seed
     auc = pairwise_auc(word_scores(numbers), numbers, word_scores, seed)
     if auc is None or auc >= CHANCE:
         return None
-    return f"it tells sentences from others by their translations with AUC {auc:.2f}, that of guessing is 0.5"
+    return f"it ranks the source of a translation above other sources with AUC {auc:.2f}; chance is 0.5"
 
 
 @torch.no_grad()
@@ -163,7 +163,7 @@ class TranslatorReport:
 
 
 class TranslatorTrainer(EpochTrainer[TranslatorReport]):
-    """Trains a translator.
+    """Trainer of a translator.
 
     Args:
         pairs: training pairs.
@@ -209,7 +209,7 @@ class TranslatorTrainer(EpochTrainer[TranslatorReport]):
         return self.module.eval()
 
     def _update(self, batch: Int64Array, rng: np.random.Generator, number: int) -> Tensor:
-        """Make one step of Adam; return the sum of the losses."""
+        """Take one step of Adam; return the sum of the losses."""
         s = self.settings
         if s.schedule == "linear":
             self.learnt.scale_rates(1 - self.share(number))
@@ -254,22 +254,24 @@ class TranslatorTrainer(EpochTrainer[TranslatorReport]):
         return None if report["development_loss"] is None else -float(report["development_loss"])
 
     def start_errors(self) -> dict[str, StartError]:
-        """Return the loss of a first batch before the first update."""
+        """Return the loss of the first batch before the first update."""
         bounded = self.settings.objective is None or self.settings.objective.bounded
         return {"train": StartError.of(self._start_loss, 0.0 if bounded else float(self.settings.dimension))}
 
     def progress(self) -> dict[str, Any]:
-        """Everything else needed to go on, as JSON values."""
+        """Return the state of the training that is not in tensors, as JSON values."""
         return {**super().progress(), "start_loss": self._start_loss}
 
     def restore(self, tensors: Mapping[str, Tensor], progress: Mapping[str, Any]) -> None:
-        """Continue from a checkpoint."""
+        """Restore the state that `tensors` and `progress` recorded, see `EpochTrainer.restore`."""
         super().restore(tensors, progress)
         self._start_loss = progress["start_loss"]
 
 
 def checkpoint_bytes(settings: TranslatorSettings, source_words: int, target_words: int) -> int:
-    """Return the maximum size in bytes of a checkpoint with two moments of Adam and the best so far, and its successor.
+    """Return the maximum size in bytes of the files that training writes.
+
+    These are the old and the new checkpoint, each with the parameters, two moments of Adam, and the best parameters.
 
     Args:
         settings: hyper-parameters.
@@ -298,11 +300,12 @@ def train_translator(
         run: model folder, device and listeners.
 
     Raises:
-        ModelError: there is a finished model; or the checkpoint is missing, damaged, or of other texts or settings.
-        DivergedError: the learning rate is too large, and the last good checkpoint stays; or the model is at chance
-            level, and its checkpoint stays.
-        PhraseToolError: the folder cannot be written, or has too little room.
-        ValueError: pairs is empty.
+        ModelError: the folder holds a finished model or an unfinished training; the checkpoint is missing, damaged, or
+            of other texts or settings.
+        DivergedError: the learning rate is too large, and the last good checkpoint is kept; or the model is at chance
+            level, and its checkpoint is kept.
+        PhraseToolError: the folder cannot be written, or the disk has too little space.
+        ValueError: `pairs` is empty.
     """
     if not len(pairs):
         raise ValueError("expected sentence pairs, at least one")

@@ -1,1 +1,1 @@
-"""What `faults.py` is made of: small inputs, the commands that write, and how they are killed and starved."""
+"""Parts of `faults.py`: small inputs, commands that write files, and how they are killed and limited."""

@@ -1,4 +1,4 @@
-"""`phrasetool` that keeps finished work at once, not every few seconds: what is killed early can be resumed, too."""
+"""`phrasetool` that stores finished work immediately instead of every few seconds, so early kills can be resumed."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Fuzzing by processes of one target each: counts of inputs, what was refused, and whatever went wrong."""
+"""Fuzzing with one process per target: counts of inputs, refused inputs and failures."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# Crashes and hangs of one target after which it is given up.
+# Number of crashes and hangs after which a target is abandoned.
 _MOST_DEATHS = 5
 
 
 @dataclass
 class Fuzzed:
-    """Of a target.
+    """Results of fuzzing a target.
 
     Attributes:
-        inputs, refused: how many.
-        seconds: without starts.
-        peak: memory in bytes.
-        faults: where and how it failed -> the file that holds the input.
+        inputs, refused: number of inputs, and of those refused with an error message.
+        seconds: duration without process starts.
+        peak: peak memory in bytes.
+        faults: failure and its code location -> name of the file with the input.
         deaths: hangs and crashes, each with the number of its batch.
     """
 
@@ -39,7 +39,7 @@ class Fuzzed:
     deaths: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, object]:
-        """For the results."""
+        """Return the figures for the results file."""
         result = asdict(self)
         result["seconds"] = round(self.seconds, 1)
         result["peak"] = self.peak
@@ -48,7 +48,7 @@ class Fuzzed:
 
 
 def target_names() -> list[str]:
-    """All targets; their modules are read, not loaded."""
+    """Return the names of all targets, read from the source of their modules without importing them."""
     collected: list[str] = []
     for path in sorted((ROOT / "tests" / "fuzz").glob("*.py")):
         if path.name != "worker.py":
@@ -57,14 +57,14 @@ def target_names() -> list[str]:
 
 
 def fuzz(name: str, seconds: float, seed: int = 1, bounds: bool = False, keep: Path | None = None) -> Fuzzed:
-    """Fuzz a target for some seconds; goes on behind a batch that ends the process.
+    """Fuzz a target for some seconds; after a crash or hang, continue with the next batch.
 
     Args:
-        name: of the target.
-        seconds: of fuzzing.
-        seed: of the inputs.
-        bounds: numba checks each index; its kernels are compiled anew, in a folder of their own.
-        keep: where inputs that fail go.
+        name: name of the target.
+        seconds: duration of fuzzing.
+        seed: seed of the inputs.
+        bounds: whether numba checks each index; this compiles the kernels again, to a separate cache folder.
+        keep: folder for failing inputs.
     """
     total, batch = Fuzzed(), 0
     environment = dict(os.environ, PYTHONPATH=str(ROOT))
@@ -72,18 +72,18 @@ def fuzz(name: str, seconds: float, seed: int = 1, bounds: bool = False, keep: P
         cache = ROOT / "benchmarks" / "work" / "bounds-checked"
         environment.update(NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(cache), PHRASETOOL_KERNELS="numba")
     with tempfile.NamedTemporaryFile() as progress:
-        while len(total.deaths) < _MOST_DEATHS and (left := seconds - total.seconds) > 0:
+        while len(total.deaths) < _MOST_DEATHS and (remaining := seconds - total.seconds) > 0:
             words = [sys.executable, "-m", "tests.fuzz.worker", name, "--seed", str(seed), "--first", str(batch),
-                     "--seconds", f"{left:.2f}", "--progress", progress.name]  # fmt: skip
+                     "--seconds", f"{remaining:.2f}", "--progress", progress.name]  # fmt: skip
             words += ["--keep", str(keep)] if keep else []
             outcome = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
             if outcome.returncode == 0:
                 _add(total, json.loads(outcome.stdout.splitlines()[-1]))
                 break
-            at = struct.unpack("<q", Path(progress.name).read_bytes())[0]
-            total.deaths.append(f"batch {at}: {_death(outcome)}")
-            total.seconds += left / _MOST_DEATHS
-            batch = at + 1
+            failed_batch = struct.unpack("<q", Path(progress.name).read_bytes())[0]
+            total.deaths.append(f"batch {failed_batch}: {_death(outcome)}")
+            total.seconds += remaining / _MOST_DEATHS
+            batch = failed_batch + 1
     return total
 
 

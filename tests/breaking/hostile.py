@@ -1,4 +1,4 @@
-"""Inputs that want to fill the memory, and odd places: a right result or one line, within a limit of memory."""
+"""Inputs that could exhaust memory, and unusual paths: a correct result or a one-line error within a memory limit."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tests.breaking.places import Place
 
 _SCRIPT = str(Path(sys.executable).parent / "phrasetool")
 _PIECE = 1 << 20
-# Bytes that a command may take, whatever it reads.
+# Limit of the memory of a command in bytes, for any input.
 MEMORY = 2 << 30
 _LIMIT = 900
 
 
 @dataclass(frozen=True)
 class Hostile:
-    """Something to read, and what to do with it.
+    """A large input and the commands that read it.
 
     Attributes:
-        name: what it is.
-        pieces: of the text; packed as gzip.
-        commands: command lines; `T` is the text.
-        fails: whether the command has to refuse it; None: it may.
+        name: description of the input.
+        pieces: yields the pieces of a text of a given size, which is compressed with gzip.
+        commands: command lines; `T` stands for the file.
+        fails: whether the commands must refuse the input; None if they may.
     """
 
     name: str
@@ -87,28 +87,32 @@ _SIZES = {_group: 10_000_000, _columns: 10_000, _zeros: 10 << 30, _feeds: 2 << 3
 
 
 def run_hostile(place: Place, share: float = 1.0) -> dict[str, object]:
-    """Run all, with so much of their sizes; figures, and what should not have been."""
+    """Run all commands on inputs of a share of their full sizes; return figures and failures."""
     figures: dict[str, object] = {}
     faults: list[str] = []
-    for one in HOSTILE:
+    for hostile in HOSTILE:
         path = place.work.parent / "hostile.gz"
         place.work.mkdir(exist_ok=True)
-        size = int(_SIZES[one.pieces] * share)
+        size = int(_SIZES[hostile.pieces] * share)
         with gzip.open(path, "wb", compresslevel=1) as file:
-            for piece in one.pieces(size):
+            for piece in hostile.pieces(size):
                 file.write(piece)
-        for command in one.commands:
+        for command in hostile.commands:
             code, outcome, peak, seconds = _run(place, command, path)
-            figures[f"{one.name}: {command}"] = {
+            figures[f"{hostile.name}: {command}"] = {
                 "size": size, "code": code, "peak_mb": round(peak / 1e6), "seconds": round(seconds, 1), "said": outcome,
             }  # fmt: skip
-            what = f"{one.name} of {size:,}: {command}"
-            if "Traceback" in outcome or code not in (0, 1) or (one.fails is not None and (code == 0) == one.fails):
-                faults.append(f"{what}: exit code {code}: {outcome}")
+            title = f"{hostile.name} of {size:,}: {command}"
+            if (
+                "Traceback" in outcome
+                or code not in (0, 1)
+                or (hostile.fails is not None and (code == 0) == hostile.fails)
+            ):
+                faults.append(f"{title}: exit code {code}: {outcome}")
             if peak > MEMORY:
-                faults.append(f"{what}: took {peak / 1e6:,.0f} MB")
+                faults.append(f"{title}: took {peak / 1e6:,.0f} MB")
             print(
-                f"{peak / 1e6:8,.0f} MB {seconds:6.1f} s  {what}: {code} {outcome[:150]}", file=sys.stderr, flush=True
+                f"{peak / 1e6:8,.0f} MB {seconds:6.1f} s  {title}: {code} {outcome[:150]}", file=sys.stderr, flush=True
             )
         path.unlink()
     faults += _odd_places(place)
@@ -116,7 +120,7 @@ def run_hostile(place: Place, share: float = 1.0) -> dict[str, object]:
 
 
 def _run(place: Place, command: str, path: Path) -> tuple[int, str, int, float]:
-    """Exit code, the last line that was said, peak memory in bytes, seconds."""
+    """Return the exit code, the last line of standard error, the peak memory in bytes and the seconds."""
     words = [str(path) if word == "T" else word.replace("@", f"{place.inputs}/") for word in command.split()]
     for old in place.work.iterdir():
         old.unlink()
@@ -126,16 +130,16 @@ def _run(place: Place, command: str, path: Path) -> tuple[int, str, int, float]:
         env={**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(place.work)},
     )  # fmt: skip
     assert process.stderr
-    said = process.stderr.read().decode(errors="replace").strip().splitlines()
-    _, status, used = os.wait4(process.pid, 0)
+    messages = process.stderr.read().decode(errors="replace").strip().splitlines()
+    _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     process.stderr.close()
-    last = (said or [""])[-1].replace(str(path), "T")
-    return process.returncode, last, used.ru_maxrss * 1024, time.monotonic() - began
+    last = (messages or [""])[-1].replace(str(path), "T")
+    return process.returncode, last, usage.ru_maxrss * 1024, time.monotonic() - began
 
 
 def _odd_places(place: Place) -> list[str]:
-    """Outputs through symbolic links and names with line feeds."""
+    """Return failures of outputs through symbolic links and of names with line feeds."""
     faults = []
     for old in place.work.iterdir():
         old.unlink()
@@ -145,11 +149,11 @@ def _odd_places(place: Place) -> list[str]:
     plain = ["threshold-filter", "0:0.55", str(place.inputs / "large.gz"), "-o"]
     if place.run([*plain, "plain"]):
         return [place.said()]
-    whole = (place.work / "plain").read_bytes()
+    expected = (place.work / "plain").read_bytes()
     for name, real in (("link", "real"), ("dangling", "not there yet"), ("a\nname", "a\nname")):
         code = place.run([*plain, name])
         path = place.work / real
-        if code or not path.is_file() or path.read_bytes() != whole:
+        if code or not path.is_file() or path.read_bytes() != expected:
             faults.append(f"-o {name!r}: exit code {code}: {place.said()[-200:]}")
         if name != real and not (place.work / name).is_symlink():
             faults.append(f"-o {name!r}: the link is no more")

@@ -1,4 +1,4 @@
-"""Commands killed at random moments: afterwards the old file or the whole new one, and a rerun makes the same bytes."""
+"""Commands killed at random moments must leave the old or the complete new file; a rerun gives the same bytes."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from pathlib import Path
 from tests.breaking.places import Place, Tree
 from tests.breaking.writers import Writer
 
-# Moments are drawn over so much of the time that a run takes: a little beyond its end.
+# Kill times are drawn from this multiple of the duration of a run: slightly beyond its end.
 _SPAN = 1.05
-# Kills before a run is let go to its end.
+# Maximal number of kills before a run is completed.
 _IN_A_ROW = 4
-# What a command that writes JSON takes for an old file of its own; saved similarities are read, if they are there.
+# Content of old outputs, accepted by commands that write JSON; files of scores get none, because they would be read.
 _OLD = b"{}\n"
 _READ_FIRST = ("scores",)
-# Of a model folder: what belongs to the model is named in its configuration, and training leaves the rest.
+# Files of a model folder.  The configuration lists the files of the model; training leaves further ones.
 _CONFIG, _CHECKPOINT, _CHECKSUMS = "config.json", "checkpoint.safetensors", "sha256"
 
 
 @dataclass
 class Kills:
-    """What was seen of a command.
+    """Results of killing a command.
 
     Attributes:
-        counts: kills, those in mid-run, reruns and so on.
-        faults: a line for each thing that should not have been.
+        counts: numbers of kills, of runs that ended before, of reruns and so on.
+        faults: one line per failure.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -40,13 +40,13 @@ class Kills:
 
 @dataclass
 class _Way:
-    """A command in one of its ways, run once to the end.
+    """A variant of a command, after an uninterrupted run.
 
     Attributes:
         writer: the command.
-        whole: what is there after a run that nobody killed.
-        seconds: it takes; the least of all runs so far, as the first ones load what later ones find loaded.
-        old: a copy of what an earlier run wrote.
+        whole: files after an uninterrupted run.
+        seconds: shortest duration so far; the first runs are slower, because they load packages.
+        old: folder with a copy of the outputs of an earlier run.
     """
 
     writer: Writer
@@ -56,34 +56,34 @@ class _Way:
 
 
 def kill_command(place: Place, writer: Writer, kills: int, seed: int = 1) -> Kills:
-    """Kill a command in each of its ways, so many times in all."""
+    """Kill a command `kills` times in total, distributed over its variants."""
     result = Kills()
-    ways = list(writer.ways())
+    variants = list(writer.ways())
     place.empty(writer)
-    words = ways[0].arguments(str(place.inputs))
+    words = variants[0].arguments(str(place.inputs))
     place.run(words, warm=True)
-    for number, way in enumerate(ways):
-        rng = random.Random(f"{seed} {way.words}")
-        share = kills // len(ways) + (number < kills % len(ways))
+    for number, variant in enumerate(variants):
+        rng = random.Random(f"{seed} {variant.words}")
+        share = kills // len(variants) + (number < kills % len(variants))
         if share:
-            _kill_way(place, way, share, rng, result)
+            _kill_way(place, variant, share, rng, result)
     return result
 
 
 def _kill_way(place: Place, writer: Writer, kills: int, rng: random.Random, found: Kills) -> None:
-    way = _whole(place, writer, found)
-    if way is None:
+    variant = _whole(place, writer, found)
+    if variant is None:
         return
-    # Where most runs end before they are killed, they are more.
+    # More trials are made if most runs end before they are killed.
     for _ in range(4 * kills):
         before = found.counts["killed"]
         if kills > 0:
-            _trial(place, way, min(kills, _IN_A_ROW), rng, found)
+            _trial(place, variant, min(kills, _IN_A_ROW), rng, found)
             kills -= found.counts["killed"] - before
 
 
 def _whole(place: Place, writer: Writer, found: Kills) -> _Way | None:
-    """Run a command to its end, twice: what it writes is the same."""
+    """Run a command twice to its end and check that both runs write the same files."""
     trees, seconds = [], 0.0
     for _ in range(2):
         place.empty(writer)
@@ -106,11 +106,11 @@ def _whole(place: Place, writer: Writer, found: Kills) -> _Way | None:
 
 
 def _trial(place: Place, way: _Way, most: int, rng: random.Random, found: Kills) -> None:
-    """Kill a command once or more in a row, look, run it to its end, and look again."""
+    """Kill a command one or more times in a row, check the outputs, run it to its end, and check again."""
     writer, kills = way.writer, rng.randint(1, most)
     place.empty(writer)
-    there_before = rng.random() < 0.5
-    if there_before:
+    has_old = rng.random() < 0.5
+    if has_old:
         _put_old(place, way)
     before = place.tree()
     resume, resumed = (rng.random() < 0.7, rng.random() < 0.7) if writer.resume else (False, False)
@@ -123,13 +123,13 @@ def _trial(place: Place, way: _Way, most: int, rng: random.Random, found: Kills)
             way.seconds = min(way.seconds, time.monotonic() - began)
         if code not in (0, -9):
             found.faults.append(f"{writer.words}: killed at {moment:.3f} s: exit code {code}: {place.said()[-300:]}")
-        now = place.tree()
+        after = place.tree()
         for name in writer.outputs:
-            state = _state(name, place, before, now, way)
+            state = _state(name, place, before, after, way)
             found.counts[f"outputs {state}"] += 1
             if state == "torn":
                 found.faults.append(f"{writer.words}: killed at {moment:.3f} s: {name} is neither old nor new")
-    found.counts["left something"] += any(_is_stray(name, writer) for name in now)
+    found.counts["left something"] += any(_is_stray(name, writer) for name in after)
     _rerun(place, way, resumed, found)
 
 
@@ -145,7 +145,7 @@ def _rerun(place: Place, way: _Way, resume: bool, found: Kills) -> None:
 
 
 def _arguments(place: Place, writer: Writer, resume: bool) -> list[str]:
-    """The command line; training is resumed only where there is a checkpoint, and else told to begin anew."""
+    """Return the command line; training resumes only if there is a checkpoint, and otherwise overwrites the model."""
     more = ["--resume"] if resume else []
     if writer.overwrite and not (resume and (place.work / writer.outputs[0] / _CHECKPOINT).is_file()):
         more = [writer.overwrite]
@@ -153,20 +153,20 @@ def _arguments(place: Place, writer: Writer, resume: bool) -> list[str]:
 
 
 def _put_old(place: Place, way: _Way) -> None:
-    """Put older outputs there: files of a few bytes, folders as an earlier run made them."""
+    """Create old outputs: files of a few bytes, and folders copied from an earlier run."""
     for name in way.writer.outputs:
         path = place.work / name
         if (way.old / name).is_dir():
             shutil.copytree(way.old / name, path)
             if (path / _CONFIG).is_file():
-                # Another model, to be told from the new one.
+                # This file marks the old model.
                 (path / "old").touch()
         elif name not in _READ_FIRST:
             path.write_bytes(_OLD)
 
 
 def _state(name: str, place: Place, before: Tree, now: Tree, way: _Way) -> str:
-    """What an output is: `absent`, `old`, `new`, or `torn`."""
+    """Return the state of an output: `absent`, `old`, `new`, `torn` or `kept`."""
     if name in way.writer.kept:
         return "kept"
     if way.whole[name] == "folder":
@@ -179,7 +179,7 @@ def _state(name: str, place: Place, before: Tree, now: Tree, way: _Way) -> str:
 
 
 def _folder_state(folder: Path, whole: Tree, there: Tree) -> str:
-    """Of a folder of a model, or of a binary table."""
+    """Return the state of the folder of a model or binary table."""
     if _CONFIG in whole:
         if _CONFIG not in there:
             return "absent"
@@ -192,33 +192,33 @@ def _folder_state(folder: Path, whole: Tree, there: Tree) -> str:
 
 
 def _inside(folder: str, tree: Tree) -> Tree:
-    """What is in a folder, by paths from there."""
+    """Return the entries of a folder, by paths relative to it."""
     return {name.removeprefix(f"{folder}/"): digest for name, digest in tree.items() if name.startswith(f"{folder}/")}
 
 
 def _is_stray(name: str, writer: Writer) -> bool:
-    ours = (*writer.outputs, *writer.kept, *(copy for _, copy in writer.copies))
-    return not any(name == one or name.startswith(f"{one}/") for one in ours)
+    known_names = (*writer.outputs, *writer.kept, *(copy for _, copy in writer.copies))
+    return not any(name == known or name.startswith(f"{known}/") for known in known_names)
 
 
 def _differing(one: Tree, other: Tree) -> set[str]:
-    """Names of files that differ; the mark of an old model does not count."""
+    """Return the names of files that differ, except the marker of an old model."""
     return {name for name in one.keys() | other.keys()
             if one.get(name) != other.get(name) and not name.endswith("/old")}  # fmt: skip
 
 
 def kill_all(place: Place, writers: tuple[Writer, ...], kills: int, slow_kills: int, seed: int) -> dict[str, Kills]:
-    """Kill each command `kills` times on all its inputs, slow ones `slow_kills` times; by the names of commands."""
+    """Kill each command `kills` times over all its inputs, slow ones `slow_kills` times; return results by command."""
     collected: dict[str, Kills] = {}
     inputs = Counter(writer.command for writer in writers)
     for writer in writers:
         began = time.monotonic()
-        # Rounded up: a command is killed no less often than was asked for.
+        # Rounded up, so that each command is killed at least as often as requested.
         share = -(-(slow_kills if writer.slow else kills) // inputs[writer.command])
         result = kill_command(place, writer, share, seed)
-        there = collected.setdefault(writer.command, Kills())
-        there.counts.update(result.counts)
-        there.faults += result.faults
+        total = collected.setdefault(writer.command, Kills())
+        total.counts.update(result.counts)
+        total.faults += result.faults
         print(
             f"{time.monotonic() - began:6.1f} s  {writer.command}: {dict(result.counts)}", file=sys.stderr, flush=True
         )

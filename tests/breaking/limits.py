@@ -1,6 +1,6 @@
-"""Commands that lack something: room on the disk, memory, descriptors, a reader, open standard streams.
+"""Commands with limited resources: disk space, memory, file descriptors, a pipe reader, open standard streams.
 
-Each must end with 0 and the right bytes, or with 1 and one line; half a file or a stray one is never left.
+Each must exit with 0 and correct output, or with 1 and a one-line error; it must not leave partial or stray files.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from tests.breaking.writers import Writer
 
 _SCRIPT = Path(sys.executable).parent / "phrasetool"
 _SHIM = Path(__file__).with_name("starving.c")
-# Seconds: less than pytest's limit, so that what hangs is named.
+# Seconds; less than the timeout of pytest, so that the error names the command that hangs.
 _LIMIT = 200
 
 
 @dataclass(frozen=True)
 class Lack:
-    """Something that a command lacks.
+    """A resource that a command lacks.
 
     Attributes:
-        name: of it.
-        amounts: how little there is, drawn from in turn.
+        name: name of the resource.
+        amounts: available amounts, from which trials draw.
         limit: sets the limit in the process that becomes the command.
-        variables: of its environment.
-        redirections: of its standard streams, as `sh` writes them.
-        silent: whether it cannot say anything, as standard error is what it lacks.
-        disk: its folder is a disk of so many bytes.
+        variables: returns environment variables of the command.
+        redirections: redirections of its standard streams, in the syntax of `sh`.
+        silent: whether it cannot print errors, because standard error is missing.
+        disk: whether its folder is a file system with that number of bytes.
     """
 
     name: str
@@ -62,11 +62,11 @@ def _eio(place: Place, amount: int) -> Mapping[str, str]:
 
 
 def with_amount(lack: Lack, amount: int) -> Lack:
-    """The same with one amount."""
+    """Return a copy with a single amount."""
     return replace(lack, amounts=(amount,))
 
 
-# Ways in which the C libraries below us end a process that gets no memory: nothing is left to catch then.
+# Exit codes of processes that C libraries abort when memory runs out, which Python cannot catch.
 _ABORTED = (127, 134, 139, -6)
 LACKS = (
     Lack("RLIMIT_FSIZE", (0, 1, 100, 1000, 5000, 20_000, 60_000, 200_000), _limited(resource.RLIMIT_FSIZE)),
@@ -84,14 +84,14 @@ LACKS = (
 
 @dataclass
 class Lacked:
-    """What was seen of a command: how often it ended how, and what should not have been."""
+    """Results of a command with limited resources: counts of outcomes, and one line per failure."""
 
     counts: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
 
 
 def build_shim(place: Place) -> bool:
-    """Compile what makes writes fail; whether there is a compiler for it."""
+    """Compile the library that makes writes fail; return whether that succeeded."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         return False
@@ -100,18 +100,18 @@ def build_shim(place: Place) -> bool:
 
 
 def starve(place: Place, writer: Writer, lacks: tuple[Lack, ...], amounts: int, seed: int = 1) -> Lacked:
-    """Run a command that lacks something, each thing in some amounts."""
+    """Run a command with each of the limits, in several amounts."""
     result = Lacked()
-    way = next(iter(writer.ways()))
-    place.empty(way)
-    if place.run(way.arguments(str(place.inputs))):
-        result.faults.append(f"{way.words}: fails without any limit: {place.said()[-200:]}")
+    variant = next(iter(writer.ways()))
+    place.empty(variant)
+    if place.run(variant.arguments(str(place.inputs))):
+        result.faults.append(f"{variant.words}: fails without any limit: {place.said()[-200:]}")
         return result
     whole = place.tree()
-    rng = random.Random(f"{seed} {way.words}")
+    rng = random.Random(f"{seed} {variant.words}")
     for lack in lacks:
         for amount in rng.sample(lack.amounts, min(amounts, len(lack.amounts))):
-            _starve_once(place, way, lack, amount, whole, result)
+            _starve_once(place, variant, lack, amount, whole, result)
     return result
 
 
@@ -120,53 +120,58 @@ def _starve_once(place: Place, writer: Writer, lack: Lack, amount: int, whole: T
     if lack.disk and writer.copies:
         return
     before = place.tree()
-    with small_disk(place.work, amount) if lack.disk else contextlib.nullcontext(True) as there:
-        if not there:
+    with small_disk(place.work, amount) if lack.disk else contextlib.nullcontext(True) as mounted:
+        if not mounted:
             return
         code, outcome = _run(place, writer.arguments(str(place.inputs)), lack, amount)
-        now = place.tree()
-    what = f"{writer.words}: {lack.name} {amount}"
+        after = place.tree()
+    title = f"{writer.words}: {lack.name} {amount}"
     found.counts[lack.name] += 1
     if code == 0:
-        if now != whole:
-            found.faults.append(f"{what}: exit code 0, but {sorted(n for n in whole if now.get(n) != whole[n])} differ")
+        if after != whole:
+            found.faults.append(
+                f"{title}: exit code 0, but {sorted(n for n in whole if after.get(n) != whole[n])} differ"
+            )
         return
     if lack.name == "RLIMIT_AS" and code in _ABORTED:
         found.counts["aborted by a library"] += 1
         if place.run(writer.arguments(str(place.inputs))) or place.tree() != whole:
-            found.faults.append(f"{what}: aborted, and a rerun leaves other files than a first run")
+            found.faults.append(f"{title}: aborted, and a rerun leaves other files than a first run")
         return
     found.counts["refused"] += 1
     if code not in (1, 2):
-        found.faults.append(f"{what}: exit code {code}: {outcome[-300:]}")
+        found.faults.append(f"{title}: exit code {code}: {outcome[-300:]}")
     if not lack.silent and not _is_told(outcome, lack):
-        found.faults.append(f"{what}: no line: {outcome[-300:]!r}")
-    for name in now.keys() - before.keys():
-        kept = any(name == one or name.startswith(f"{one}/") for one in writer.kept)
-        if not kept and now[name] != whole.get(name) and not _of_training(name, writer):
-            found.faults.append(f"{what}: leaves {name}")
+        found.faults.append(f"{title}: no line: {outcome[-300:]!r}")
+    for name in after.keys() - before.keys():
+        kept = any(name == kept_name or name.startswith(f"{kept_name}/") for kept_name in writer.kept)
+        if not kept and after[name] != whole.get(name) and not _of_training(name, writer):
+            found.faults.append(f"{title}: leaves {name}")
 
 
 def _is_told(said: str, lack: Lack) -> bool:
-    """Whether the last line is ours, and none begins a traceback; what other programs say comes behind their names."""
+    """Return whether the last line is phrasetool's and no line starts a traceback.
+
+    Lines of other programs begin with the names of these programs.
+    """
     lines = said.strip().splitlines()
     if any(line.startswith("Traceback") for line in lines):
         return False
-    # Where the reader has gone, there is nothing to say.
+    # If the reader of a pipe has exited, no message is needed.
     return "|" in lack.redirections or (bool(lines) and lines[-1].startswith("phrasetool: "))
 
 
 def _of_training(name: str, writer: Writer) -> bool:
-    """Whether it is what an interrupted training leaves, so that it goes on: a folder that is no model yet."""
+    """Return whether a file may remain after an interrupted training: not the files that complete a model."""
     return bool(writer.overwrite) and not name.endswith(("config.json", ".vocab"))
 
 
 def _run(place: Place, words: list[str], lack: Lack, amount: int) -> tuple[int, str]:
-    """Run a command in a process of its own."""
+    """Run a command in a separate process; return its exit code and standard error."""
     redirections = lack.redirections % amount if "%" in lack.redirections else lack.redirections
     environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C.UTF-8",
                    "TMPDIR": str(place.temporary), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
-                   # Python 3.11 takes for whole what a full disk left of its byte code.
+                   # Python 3.11 accepts byte code files that a full disk truncated.
                    "PYTHONDONTWRITEBYTECODE": "1",
                    **lack.variables(place, amount)}  # fmt: skip
     script = f'set -o pipefail; "$@" {redirections}'
@@ -179,7 +184,7 @@ def _run(place: Place, words: list[str], lack: Lack, amount: int) -> tuple[int, 
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size: int) -> Iterator[bool]:
-    """A file system of so many bytes mounted on a folder; whether that is allowed here."""
+    """Mount a file system of `size` bytes on a folder; yield whether mounting is permitted."""
     folder.mkdir(parents=True, exist_ok=True)
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)], capture_output=True, check=False

@@ -1,4 +1,4 @@
-"""Where commands are run: one folder for what they write, one for temporary files, and inputs beside them."""
+"""Working folders of commands: one for outputs, one for temporary files, and one for inputs."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from tests.outputs.sides import Server, Side
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGES = ("click", "numpy", "pyarrow.parquet", "pandas", "sacrebleu", "torch", "gensim.models", "transformers")
-# Seconds that none of these commands takes: it hangs.
+# Seconds after which a command is considered to hang.
 LIMIT = 120
 _SECONDS = re.compile(rb'"seconds": (\{[^}]*\}|[\d.]+)|<dd>[\d,.]+ s</dd>|(?m:(?<=: )[\d,.\\]+ s$)')
-# Of experiments, which say how long they took.
+# Files of experiments, which contain durations.
 _TELL_SECONDS = ("experiment.json", "commands.json", "report.html", "report.md")
 
 Tree = Mapping[str, str]
 
 
 class Place:
-    """A folder to work in, and a process from which commands are forked.
+    """A working folder, and a process from which commands are forked.
 
     Args:
-        folder: a new one, or that of an earlier run, whose inputs are used again.
-        packages: loaded beforehand.
+        folder: a new folder, or that of an earlier run, whose inputs are reused.
+        packages: packages loaded in advance.
         tables_alone: see `make_inputs`.
 
     Attributes:
-        inputs, work, temporary: folders.
-        script: the Python script that is run with the words of a command.
+        inputs, work, temporary: folders of inputs, outputs and temporary files.
+        script: the Python script that is run with the arguments of a command.
     """
 
     def __init__(self, folder: Path, packages: Sequence[str] = PACKAGES, tables_alone: bool = False) -> None:
         self.inputs, self.work, self.temporary = folder / "in", folder / "work", folder / "tmp"
         self._said, self.script = folder / "said", str(Path(__file__).with_name("eager.py"))
-        # One thread for what is warmed up: threads do not outlive a fork.
+        # A single thread during warm-up, because threads do not survive a fork.
         os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false")
         folder.mkdir(parents=True, exist_ok=True)
         self._server = Server(Side.of("now", str(ROOT)), packages)
@@ -53,30 +53,30 @@ class Place:
             (self.inputs / "made").touch()
 
     def run(self, words: Sequence[str], kill: float | None = None, warm: bool = False) -> int:
-        """Run a command in the working folder; its exit code, negative for a signal.
+        """Run a command in the working folder; return its exit code, negative for a signal.
 
         Args:
             words: its command line.
-            kill: seconds until it is killed; None: it is not.
-            warm: in the process of the server itself, so that later ones find everything loaded.
+            kill: seconds until it is killed; None: never.
+            warm: whether to run it in the server process, so that packages are loaded for later commands.
         """
         return self._run(self.work, words, kill, warm)
 
     def _run(self, folder: Path, words: Sequence[str], kill: float | None = None, warm: bool = False) -> int:
         self.temporary.mkdir(exist_ok=True)
-        kept = {name: os.environ[name] for name in ("PATH", "HOME", "OMP_NUM_THREADS") if name in os.environ}
+        inherited = {name: os.environ[name] for name in ("PATH", "HOME", "OMP_NUM_THREADS") if name in os.environ}
         return self._server.run(
-            folder=str(folder), environment={**kept, "LC_ALL": "C.UTF-8", "TMPDIR": str(self.temporary)},
+            folder=str(folder), environment={**inherited, "LC_ALL": "C.UTF-8", "TMPDIR": str(self.temporary)},
             arguments=list(words), stdin=os.devnull, stdout=os.devnull, stderr=str(self._said), kill=kill, warm=warm,
             limit=LIMIT, script=self.script,
         )  # fmt: skip
 
     def said(self) -> str:
-        """Standard error of the last command."""
+        """Return standard error of the last command."""
         return self._said.read_text(errors="replace")
 
     def empty(self, writer: Writer) -> None:
-        """Make the working folder anew, with the copies that the command wants."""
+        """Recreate the working folder with the copied inputs of the command."""
         for folder in (self.work, self.temporary):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
@@ -84,9 +84,9 @@ class Place:
             shutil.copy(self.inputs / source, self.work / name)
 
     def tree(self) -> dict[str, str]:
-        """What is there now: path -> digest; temporary files as `tmp/...`.
+        """Return the digests of all current files by path; those of temporary files start with `tmp/`.
 
-        The empty folder that torch makes for its compiler, one for all processes of a user, does not count.
+        The empty folder that torch creates for its compiler, shared by all processes of a user, is excluded.
         """
         temporary = {f"tmp/{name}": digest for name, digest in tree_of(self.temporary).items()}
         return tree_of(self.work) | {
@@ -94,19 +94,19 @@ class Place:
         }
 
     def close(self) -> None:
-        """End the process."""
+        """End the server process."""
         self._server.close()
 
 
 def tree_of(folder: Path) -> dict[str, str]:
-    """Every file and folder below a folder, by its relative path: a digest, `folder` for folders."""
+    """Return digests of all files below a folder by relative path, and `folder` for folders."""
     collected = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         try:
             collected[name] = "folder" if path.is_dir() else _digest(path)
         except FileNotFoundError:
-            # A program that a killed command had started is still at work.
+            # A program started by a killed command is still running.
             continue
     return collected
 

@@ -1,4 +1,4 @@
-"""Small inputs of all commands, made by the helpers of the tests: models that nobody trained do as well here."""
+"""Small inputs for all commands, made by helpers of the tests; untrained models suffice here."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def make_inputs(folder: Path, tables_alone: bool = False) -> None:
     """Write all inputs into a new folder.
 
     Args:
-        folder: it.
-        tables_alone: nothing but tables, texts and what belongs to a phrase-based model.
+        folder: the new folder.
+        tables_alone: whether to write only tables, texts and the files of a phrase-based model.
     """
     folder.mkdir(parents=True)
     write_experiment(folder, _EXPERIMENT)
@@ -41,7 +41,7 @@ def make_inputs(folder: Path, tables_alone: bool = False) -> None:
 
 
 def _write_models(folder: Path) -> None:
-    """Models of all kinds, and texts for them."""
+    """Write models of all kinds, and texts for them."""
     _write_neural(folder)
     gold = write_corpus(folder)
     (folder / "mined.tsv").write_text("".join(f"{2 - i / 100:.2f}\t{s}\t{t}\n" for i, (s, t) in enumerate(gold)))
@@ -55,13 +55,13 @@ def _write_models(folder: Path) -> None:
     for language in ("en", "de"):
         treebank_file(folder / f"bank.{language}", language, 60, 1)
     (folder / "tagged.txt").write_text(
-        "".join(" ".join(form for form, _ in one.tokens) + "\n" for one in toy_sentences("de", 300, 3))
+        "".join(" ".join(form for form, _ in sentence.tokens) + "\n" for sentence in toy_sentences("de", 300, 3))
     )
     install(folder / "programs")
 
 
 def _write_tables(folder: Path) -> None:
-    """A table, its reordering table, an alignment of the text, and pairs, of a megabyte or so."""
+    """Write tables of about a megabyte, their reordering tables, counted pairs and an alignment of the text."""
     from tests.commands import write
 
     rows = [(i, j) for i in range(3000) for j in range(4)]
@@ -70,10 +70,16 @@ def _write_tables(folder: Path) -> None:
     )
     order = "".join(f"w{i:05} a ||| v{i:05} {j} ||| 0.6 0.2 0.2 0.3 0.4 0.3\n" for i, j in rows)
     pairs = "".join(f"w{i:05} a ||| v{i:05} {j} ||| {1 + j}\n" for i, j in rows[::7])
-    # From the targets of the table on, for ways through them.
-    onwards = "".join(f"v{i:05} {j} ||| u{i:05} ||| 0.5 0.4 0.5 0.3 ||| 0-0 ||| 2 2 1\n" for i, j in rows)
-    turned = "".join(f"v{i:05} {j} ||| u{i:05} ||| 0.6 0.2 0.2 0.3 0.4 0.3\n" for i, j in rows)
-    tables = {"large.gz": table, "order.gz": order, "pairs": pairs, "onwards.gz": onwards, "turned.gz": turned}
+    # A pivot-target table for `pivot`, whose sources are the targets of the table.
+    second_table = "".join(f"v{i:05} {j} ||| u{i:05} ||| 0.5 0.4 0.5 0.3 ||| 0-0 ||| 2 2 1\n" for i, j in rows)
+    second_order = "".join(f"v{i:05} {j} ||| u{i:05} ||| 0.6 0.2 0.2 0.3 0.4 0.3\n" for i, j in rows)
+    tables = {
+        "large.gz": table,
+        "order.gz": order,
+        "pairs": pairs,
+        "onwards.gz": second_table,
+        "turned.gz": second_order,
+    }
     for name, text in tables.items():
         write(folder / name, text.encode())
     for name, text in (("words.gz", table), ("turns.gz", order)):
@@ -86,7 +92,7 @@ def _write_tables(folder: Path) -> None:
 
 
 def _write_neural(folder: Path) -> None:
-    """Translators, and an n-best list for them."""
+    """Write translators and an n-best list for them."""
     random_model(SOURCE, TARGET).save(folder / "forward")
     random_model(TARGET, SOURCE, 2).save(folder / "backward")
     rng = np.random.default_rng(3)

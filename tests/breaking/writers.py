@@ -1,4 +1,4 @@
-"""Every command that writes, on small inputs: `@x` is an input, `{gz}` the end of names, `{threads}` how many."""
+"""All commands that write files, on small inputs: `@x` is an input, `{gz}` the file ending, `{threads}` a number."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Writer:
 
     Attributes:
         words: its command line, without `phrasetool`.
-        outputs: names of what it writes, folders of models among them.
-        kept: names of what it keeps between runs on purpose: vectors, finished steps, checkpoints.
-        resume: whether it takes --resume.
-        overwrite: what it needs where its output is there already; of commands that train.
-        copies: inputs that are copied into its folder first, by their names there.
-        slow: seconds rather than tenths of a second; killed less often.
+        outputs: names of the files and model folders that it writes.
+        kept: names of files that it keeps between runs: vectors, finished steps, checkpoints.
+        resume: whether it has the option --resume.
+        overwrite: option that a training command needs if its output exists.
+        copies: inputs to copy into its folder first, as pairs of input name and name in the folder.
+        slow: whether it takes seconds instead of tenths of a second; such commands are killed less often.
     """
 
     words: str
@@ -38,17 +38,17 @@ class Writer:
 
     @property
     def command(self) -> str:
-        """The name of the command; with the kind of model, where it trains one."""
+        """Name of the command; for `train`, with the kind of model."""
         words = self.words.split()
         return " ".join(words[:2]) if words[0] == "train" else words[0]
 
     def arguments(self, inputs: str, *more: str) -> list[str]:
-        """The words of the command line; `inputs` is the folder of the inputs."""
+        """Return the words of the command line; `inputs` is the folder of the inputs."""
         words = (word.replace("@", f"{inputs}/", 1) if word.startswith("@") else word for word in self.words.split())
         return [*words, *more]
 
     def ways(self) -> Iterator[Writer]:
-        """One and two threads, plain and compressed."""
+        """Yield variants with one and two threads, and with plain and compressed outputs."""
         ends = ("", ".gz") if "{gz}" in self.words else ("",)
         threads = ("1", "2") if "{threads}" in self.words else ("1",)
         for end, count in itertools.product(ends, threads):
@@ -145,7 +145,7 @@ WRITERS = (
             "--threads {threads}", slow=True),
 )  # fmt: skip
 
-# Inputs that only commands make, in the folder of the inputs.
+# Commands that make further inputs, run in the folder of the inputs.
 RECIPE = (
     "train tagger --treebank en bank.en --treebank de bank.de --epochs 3 -o tagger --threads 1 -q",
     "train autoencoder few.de --word-units 6 --hidden 8 --heads 2 --epochs 1 --min-count 1 -o auto -q --force "
@@ -155,5 +155,5 @@ RECIPE = (
 
 
 def recipe() -> Iterator[list[str]]:
-    """Command lines of the inputs that commands make."""
+    """Return the command lines that make further inputs."""
     return map(shlex.split, RECIPE)

@@ -12,7 +12,7 @@ SENTENCES += ["a dog", "a cat", "two old men &amp; a dog see the big red ball ."
 
 @pytest.fixture(scope="session")
 def demo_files(tmp_path_factory):
-    """A folder with `demo`: the model that `demo --files` makes, and its texts."""
+    """Return a folder with a subfolder `demo`: the model and texts that `demo --files` writes."""
     folder = tmp_path_factory.mktemp("demo")
     outcome = run_outside("demo", "--files", "demo", cwd=folder)
     assert (outcome.code, outcome.err) == (0, "")
@@ -22,13 +22,13 @@ def demo_files(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def text(tmp_path_factory):
-    """Sentences as Moses escapes them, each twice."""
+    """Return a text file of sentences with Moses' escapes, each twice."""
     return write(tmp_path_factory.mktemp("text") / "text.gz", "".join(line + "\n" for line in SENTENCES * 2).encode())
 
 
 @pytest.fixture(scope="session")
 def autoencoder(text, tmp_path_factory):
-    """The folder of an autoencoder that has learned the text by heart."""
+    """Return the folder of an autoencoder that has memorised the text."""
     folder = tmp_path_factory.mktemp("model") / "autoencoder"
     options = ("--word-units", 16, "--hidden", 48, "--heads", 2, "--epochs", 30, "--dropout", 0, "--batch-size", 8)
     outcome = run_inside(
@@ -41,7 +41,7 @@ def autoencoder(text, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def translator(tmp_path_factory):
-    """The folder of a translator of a tiny language, with the vectors it was trained with beside it."""
+    """Return the folder of a translator of a tiny language; its target vectors are in the parent folder."""
     folder = tmp_path_factory.mktemp("translator")
     files = [*bitext(folder, "train", 400), "--dev", *bitext(folder, "dev", 40, 2)]
     vectors = vector_file(folder, words=["hound"])

@@ -1,4 +1,4 @@
-"""A bitext of a tiny language, and the flags that make its training short."""
+"""A bitext of a tiny language, and options for short training."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ FAST = (
 
 
 def sentences(count, seed=1):
-    """Source and target sentences, in the same order of words."""
+    """Return source and target sentences with the same word order."""
     rng = np.random.default_rng(seed)
     names = list(WORDS)
     drawn = [[names[i] for i in rng.integers(0, len(names), rng.integers(2, 7))] for _ in range(count)]
@@ -23,7 +23,7 @@ def sentences(count, seed=1):
 
 
 def bitext(folder, name, count, seed=1):
-    """The files of a bitext."""
+    """Write a bitext; return its two files."""
     folder.mkdir(exist_ok=True)
     sides = sentences(count, seed)
     return [
@@ -33,7 +33,7 @@ def bitext(folder, name, count, seed=1):
 
 
 def vector_file(folder, dimension=16, words=(), **changes):
-    """Word vectors of the target language in text form; `changes` are written as they are."""
+    """Write target-language word vectors as text; `changes` replace rows, and an empty row omits a word."""
     rng = np.random.default_rng(3)
     rows = {word: " ".join(f"{x:.5f}" for x in rng.normal(size=dimension)) for word in [*WORDS.values(), *words]}
     rows = {word.replace("&apos;s", "'s"): row for word, row in rows.items()} | changes

@@ -21,7 +21,7 @@ def test_all_three_files(files, tmp_path):
     assert "aligning 20 sentence pairs" in outcome.err
     texts = [read(path) for path in outputs]
     assert all(text.count(b"\n") == 20 for text in texts)
-    # What is kept can be symmetrised again, to standard output too.
+    # The saved alignments of both directions can be symmetrised again, also to standard output.
     for method in ("grow-diag-final-and", "union"):
         again = run_inside("align", *outputs[1:], "--only-symmetrise", "--symmetrise", method, "-q")
         assert (again.code, again.err) == (0, "")
@@ -43,7 +43,7 @@ def test_only_symmetrise(tmp_path, method):
     assert read(tmp_path / "o.gz").decode().splitlines() == expected
 
 
-def test_unseeded_and_settings(files, tmp_path):
+def test_unseeded_with_settings(files, tmp_path):
     priors = write(tmp_path / "p", b"LEX\thaus\thouse\t3\n")
     outcome = run_inside(
         "align",
@@ -97,8 +97,8 @@ def test_bad_priors(files, tmp_path):
 
 
 @pytest.mark.parametrize("line", [b"LEX\thaus\thouse\t%s", b"HMMF\t1\t%s", b"FERF\thaus\t1\t%s"])
-def test_priors_of_more_than_a_corpus(files, tmp_path, line):
-    """Fertilities of 1e14 keep eflomal busy for ever."""
+def test_too_large_priors(files, tmp_path, line):
+    """Weights above 1e11 are rejected: with fertilities of 1e14, eflomal would not finish."""
     for weight in (b"100000000001", b"1e14", b"inf"):
         priors = write(tmp_path / "p", b"LEX\tdas\tthe\t3\n" + line % weight + b"\n")
         outcome = run_inside("align", *files, "--priors", priors, "-o", tmp_path / "o")
@@ -111,7 +111,7 @@ def test_priors_of_more_than_a_corpus(files, tmp_path, line):
     assert run_inside("align", *files, "--priors", priors, "-o", tmp_path / "o").code == 0
 
 
-def test_priors_that_are_used_are_counted(files, tmp_path):
+def test_used_priors_are_counted(files, tmp_path):
     text = b"LEX\tHAUS\thouse\t3\nLEX\t<NULL>\tthe\t1\nLEX\thaus\tdog\t1\nLEX\thouse\thaus\t1\n"
     priors = write(tmp_path / "p", text + b"FERF\tdas\t1\t2\nFERR\tdas\t1\t2\nHMMF\t1\t4\nHMMR\t2\t4\n")
     settings = ("--iteration-factor", 0.01, "--priors", priors, "-o", "/dev/null")
@@ -137,7 +137,7 @@ def test_priors_that_are_used_are_counted(files, tmp_path):
         (b"LEX\thouse\thaus\t3\nLEX\tthe\tdas\t9\nLEX\tdas\tthe\t1\n", (), "2 of its word pairs match"),
     ],
 )
-def test_priors_that_do_not_fit(files, tmp_path, priors, options, message):
+def test_mismatched_priors(files, tmp_path, priors, options, message):
     path = write(tmp_path / "p", priors)
     outcome = run_inside("align", *files, "--priors", path, "-o", tmp_path / "o", "--forward", tmp_path / "f", *options)
     assert outcome.code == 1

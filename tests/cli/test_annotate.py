@@ -34,8 +34,8 @@ def test_cutting_the_columns_gives_the_input(name, model_folder, tmp_path, ways)
             outcome = annotate(source, model_folder, "-o", out, "--allow-empty", *options)
             outputs.append(read(out))
         assert outcome.code == 0
-    annotated, other = outputs
-    assert annotated == other
+    annotated, repeated = outputs
+    assert annotated == repeated
     assert naive.cut_columns(annotated, 2) == table
     assert annotated.count(b"\n") == table.count(b"\n")
     if table:
@@ -50,12 +50,12 @@ def test_cutting_random_tables(model_folder, workspace, table, size, scale):
     assert outcome.code == 0
     annotated = out.read_bytes()
     expected = naive.first_score_count(table)
-    good = [line.fault == "ok" for line in naive.parse_table(table, expected)[0]]
+    valid = [line.fault == "ok" for line in naive.parse_table(table, expected)[0]]
     before, after = naive.split_lines(table), naive.split_lines(annotated)
-    assert len(before) == len(after) == len(good)
-    for fine, old, new in zip(good, before, after, strict=True):
-        assert (naive.cut_columns(new, 2) if fine else new) == old
-        assert not fine or new != old
+    assert len(before) == len(after) == len(valid)
+    for is_valid, old, new in zip(valid, before, after, strict=True):
+        assert (naive.cut_columns(new, 2) if is_valid else new) == old
+        assert not is_valid or new != old
 
 
 def test_columns_are_the_similarities(model, model_folder, tmp_path):
@@ -75,14 +75,14 @@ def test_columns_are_the_similarities(model, model_folder, tmp_path):
 
 
 def test_several_models(model, model_folder, tmp_path):
-    other = BilingualModel(
+    other_model = BilingualModel(
         model.source_vocabulary,
         model.target_vocabulary,
         random_parameters(14, 4, 8),
         random_parameters(14, 4, 9),
         Rae(),
     )
-    other.save(tmp_path / "other")
+    other_model.save(tmp_path / "other")
     table = write(tmp_path / "t", TABLES["crlf"])
     both = annotate(table, model_folder, "-m", tmp_path / "other", "-o", "-").out
     first, second = annotate(table, model_folder, "-o", "-").out, annotate(table, tmp_path / "other", "-o", "-").out
@@ -107,7 +107,7 @@ def test_default_output(model_folder, tmp_path, name, expected):
 
 
 def test_default_columns(model_folder, tmp_path, monkeypatch):
-    """Smoothed probabilities, and those of forced decoding if its pairs are given; never a model that lies there."""
+    """The defaults are smoothed and, if pairs are given, forced-decoding columns; $PHRASETOOL_MODEL is ignored."""
     table = write(
         tmp_path / "t", b"a ||| b ||| .5 .5 .5 .5 ||| 0-0 ||| 3 3 3\nb ||| b ||| .5 .5 .5 .5 ||| 0-0 ||| 2 1 1\n"
     )
@@ -124,7 +124,7 @@ def test_default_columns(model_folder, tmp_path, monkeypatch):
     assert (nothing.code, "nothing to append" in nothing.message) == (2, True)
 
 
-def test_defaults_that_need_what_is_missing_name_the_way_out(tmp_path):
+def test_default_smoothing_that_fails_suggests_smoothing_none(tmp_path):
     stream = run_inside("annotate", "-", stdin=b"a ||| b ||| .5\n")
     assert (stream.code, "or --smoothing none with other columns" in stream.message) == (2, True)
     table = write(tmp_path / "t", b"a ||| b ||| .5\n")
@@ -151,7 +151,7 @@ def test_malformed_lines(model_folder, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t"]
 
 
-def test_what_it_says(model_folder, tmp_path):
+def test_messages(model_folder, tmp_path):
     table = write(tmp_path / "t", MALFORMED + b"qq ||| the ||| 1 1\n")
     outcome = run_inside("annotate", table, "-m", model_folder, "-o", tmp_path / "o", "--on-error", "keep")
     assert "annotated 10 entries; 1 have only unknown words on a side; 7 malformed lines" in outcome.err

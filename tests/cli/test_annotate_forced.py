@@ -1,4 +1,4 @@
-"""`phrasetool annotate --forced-pairs`: phrase probabilities by the uses of forced decoding."""
+"""`phrasetool annotate --forced-pairs`: phrase probabilities from the counts of forced decoding."""
 
 import random
 
@@ -14,7 +14,7 @@ from tests.test_promise import WAYS
 PAIRS = (
     b"das ||| the ||| 3\ndas\t||| house ||| 1\nhaus ||| house\nist ||| is ||| 2\n das  |||the||| 2\nnie ||| a ||| 9\n"
 )
-# p(f|e) and p(e|f) that no training gives, and very small ones.
+# Values of p(f|e) and p(e|f) that training never produces, and very small ones.
 EXTREME = (
     b"das ||| the ||| 1 1 0 1 ||| 0-0\r\n"
     b"das ||| house ||| 0 1 1e-9 1\n"
@@ -35,7 +35,7 @@ def annotate(table, pairs, *options):
 
 
 def naive_columns(table, data=PAIRS):
-    """The two columns of every line; None for a malformed line."""
+    """Return the two columns of each line; None for a malformed line."""
     joint, source_uses, target_uses = {}, {}, {}
     for line in data.splitlines():
         fields = line.split(b"|||")
@@ -59,8 +59,8 @@ def naive_columns(table, data=PAIRS):
     return columns
 
 
-def is_written_as(texts, values):
-    """Whether these are the values in six digits; half a digit may go either way."""
+def equal_in_six_digits(texts, values):
+    """Return whether these are the values in six digits; halves of the last digit may be rounded either way."""
     return len(texts) == len(values) and all(
         text in {b"%g" % (value * (1 + nudge)) for nudge in (-1e-15, 0, 1e-15)}
         for text, value in zip(texts, values, strict=True)
@@ -69,7 +69,7 @@ def is_written_as(texts, values):
 
 def check_columns(annotated, table):
     for texts, values in zip(written_columns(annotated), naive_columns(table), strict=True):
-        assert is_written_as(texts, values)
+        assert equal_in_six_digits(texts, values)
 
 
 def written_columns(annotated):
@@ -86,8 +86,8 @@ def big_table():
                          ids=["seven fields", "extreme", "big", "empty"])  # fmt: skip
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_columns_are_as_the_formula_says(table, pairs, tmp_path, way):
-    name, options = way
-    source, out = write(tmp_path / f"in{name}", table), tmp_path / f"out{name}"
+    ending, options = way
+    source, out = write(tmp_path / f"in{ending}", table), tmp_path / f"out{ending}"
     assert annotate(source, pairs, "-o", out, *options).code == 0
     annotated = read(out)
     assert naive.cut_columns(annotated, 2) == table
@@ -112,9 +112,9 @@ def test_small_probabilities_are_not_0(pairs, tmp_path):
     assert written_columns(annotate(table, pairs, "-o", "-").out) == [
         [b"0.714286", b"1"], [b"0.142857", b"0.333333"], [b"2.34568e-05", b"1.5e-05"], [b"1", b"1"],
     ]  # fmt: skip
-    # Nothing of it was used: the table's own, but at least 1e-6.
-    other = write(tmp_path / "other", b"x ||| y\n")
-    assert written_columns(annotate(table, other, "-o", "-").out)[:2] == [[b"1e-06", b"1"], [b"1e-06", b"1e-06"]]
+    # Forced decoding used no entry: the columns are the table's own probabilities, but at least 1e-6.
+    other_pairs = write(tmp_path / "other", b"x ||| y\n")
+    assert written_columns(annotate(table, other_pairs, "-o", "-").out)[:2] == [[b"1e-06", b"1"], [b"1e-06", b"1e-06"]]
 
 
 def test_similarities_come_first(model_folder, pairs, tmp_path):
@@ -127,7 +127,7 @@ def test_similarities_come_first(model_folder, pairs, tmp_path):
     assert written_columns(both) == written_columns(alone)
 
 
-def test_no_model_is_needed_and_none_looked_for(pairs, tmp_path, monkeypatch):
+def test_no_model_is_needed_or_loaded(pairs, tmp_path, monkeypatch):
     monkeypatch.setenv("PHRASETOOL_MODEL", str(tmp_path / "nowhere"))
     table = write(tmp_path / "t", TABLES["seven fields"])
     outcome = run_inside("annotate", table, "--forced-pairs", pairs, "--smoothing", "none")
@@ -136,20 +136,20 @@ def test_no_model_is_needed_and_none_looked_for(pairs, tmp_path, monkeypatch):
     assert "forced decoding used " in outcome.err
     assert "6 scores instead of 4" in outcome.err
     check_columns(read(tmp_path / "t.annotated.gz"), TABLES["seven fields"])
-    other = write(tmp_path / "p", b"x ||| y\n")
-    unused = run_inside("annotate", table, "--forced-pairs", other, "--smoothing", "none", "-o", tmp_path / "out")
+    other_pairs = write(tmp_path / "p", b"x ||| y\n")
+    unused = run_inside("annotate", table, "--forced-pairs", other_pairs, "--smoothing", "none", "-o", tmp_path / "out")
     assert unused.code == 1
-    assert f"{other}: none of its pairs with a count above 0 is in {table}" in unused.err
+    assert f"{other_pairs}: none of its pairs with a count above 0 is in {table}" in unused.err
     assert not (tmp_path / "out").exists()
     assert (
         run_inside(
-            "annotate", table, "--forced-pairs", other, "--smoothing", "none", "-o", tmp_path / "out", "--force"
+            "annotate", table, "--forced-pairs", other_pairs, "--smoothing", "none", "-o", tmp_path / "out", "--force"
         ).code
         == 0
     )
 
 
-def test_a_table_says_how_often_its_pairs_were_seen(tmp_path):
+def test_a_table_as_forced_pairs_provides_its_joint_counts(tmp_path):
     table = write(tmp_path / "t", b"a ||| b ||| 0.5 1 0.25 1 ||| 0-0 ||| 4 8 2 ||| |||\n")
     assert written_columns(annotate(table, table, "-o", "-").out) == [[b"0.75", b"0.833333"]]
 
@@ -165,7 +165,7 @@ def test_malformed_lines(pairs, tmp_path):
     for number, (before, after, columns) in enumerate(lines, 1):
         assert (columns is None) == (number in MALFORMED_LINES)
         assert (naive.cut_columns(after, 2) if columns else after) == before
-        assert not columns or is_written_as(after.split(b"|||")[2].split()[-2:], columns)
+        assert not columns or equal_in_six_digits(after.split(b"|||")[2].split()[-2:], columns)
     skipped = annotate(source, pairs, "-o", "-", "--on-error", "skip").out
     good = [line for line, columns in zip(naive.split_lines(kept), naive_columns(table), strict=True) if columns]
     assert naive.split_lines(skipped) == good

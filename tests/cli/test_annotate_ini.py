@@ -1,4 +1,4 @@
-"""`phrasetool annotate --moses-ini` and `phrasetool moses-ini INI`: a table and the ini that names it."""
+"""`phrasetool annotate --moses-ini` and `phrasetool moses-ini INI`: a table and the ini that refers to it."""
 
 import gzip
 import os
@@ -27,7 +27,7 @@ TABLE = TABLES["lattice"]  # two scores
 
 @pytest.fixture
 def folder(tmp_path):
-    """A table and inis of both versions that name it."""
+    """Return a folder with a table, and with an ini of each version that refers to it."""
     write(tmp_path / "small.gz", TABLE)
     for version, text in INIS.items():
         write(tmp_path / f"{version}.ini", text.encode())
@@ -75,7 +75,7 @@ def test_another_folder_and_the_default_output(folder, model_folder, monkeypatch
     outcome = run_inside("annotate", "small.gz", "-m", model_folder, "--moses-ini", "2.ini", "--moses-ini-out", "new/i")
     assert outcome.code == 0
     assert read_moses_ini("new/i").features[3].arguments["path"] == str(folder / "small.annotated.gz")
-    # What exists in the working directory is found there by Moses, so it stays.
+    # `fixed` does not exist in the working directory, so its path becomes absolute.
     assert "path=fixed\n" not in (folder / "new/i").read_text()
 
 
@@ -90,7 +90,7 @@ def test_a_table_without_entries(folder, model_folder):
 
 
 def test_both_or_neither(folder, model_folder):
-    """A fault far down in the table leaves no ini either, and old files stay."""
+    """If an entry late in the table is invalid, neither file is written, and existing files are kept."""
     write(folder / "small.gz", TABLE + b"das ||| the ||| 1 nan\n")
     failed = annotate(folder, model_folder, "2", "--block-bytes", "1")
     assert failed.code == 1
@@ -104,10 +104,10 @@ def test_both_or_neither(folder, model_folder):
 
 
 def test_the_ini_is_renamed_last(folder, model_folder, monkeypatch):
-    made = []
+    renamed = []
 
     def replace(source, target, real=os.replace):
-        made.append(os.path.basename(target))
+        renamed.append(os.path.basename(target))
         if target.endswith(failing):
             raise OSError(28, "No space left on device")
         real(source, target)
@@ -117,14 +117,14 @@ def test_the_ini_is_renamed_last(folder, model_folder, monkeypatch):
     failed = annotate(folder, model_folder, "2")
     assert failed.code == 1
     assert "the disk is full" in failed.message
-    assert (made, names(folder)) == (["more.gz"], BEFORE)
+    assert (renamed, names(folder)) == (["more.gz"], BEFORE)
     failing = "nothing"
     assert annotate(folder, model_folder, "2").code == 0
-    assert made[1:] == ["more.gz", "more.ini"]
+    assert renamed[1:] == ["more.gz", "more.ini"]
 
 
 BAD = [
-    # The file that is wrong, what it holds, and the message.
+    # Name of the invalid file, its text, and the message.
     ("2.ini", VERSION_2.replace("path=small.gz", "path=big.gz"), "none of its phrase tables is"),
     ("2.ini", VERSION_2.replace("path=fixed", "path=small.gz"), "several of its phrase tables are"),
     ("2.ini", VERSION_2.replace("Memory name=Tr", "Compact name=Tr"), r"2.ini:16: TranslationModel0 is a CompactPT"),
@@ -140,7 +140,7 @@ BAD = [
 
 @pytest.mark.parametrize(("file", "text", "message"), BAD, ids=range(len(BAD)))
 def test_checks_come_before_any_work(folder, model_folder, file, text, message):
-    # Nobody looks at the model, and a table that has faults further down is not read so far.
+    # The model does not exist, and the table is not read as far as its malformed lines.
     write(folder / "small.gz", MALFORMED)
     write(folder / file, text.encode())
     failed = annotate(folder, folder / "no-model", "2")
@@ -175,7 +175,7 @@ def test_bad_usage(folder, model_folder, monkeypatch, options, code, message):
     assert names(folder) == BEFORE
 
 
-def test_standard_input_has_no_place_in_an_ini(folder, model_folder):
+def test_an_ini_cannot_refer_to_standard_input(folder, model_folder):
     failed = run_inside("annotate", "-", "-m", model_folder, "-o", folder / "o", "--moses-ini", folder / "2.ini",
                         "--moses-ini-out", folder / "x", stdin=TABLE)  # fmt: skip
     assert failed.code == 2
@@ -184,14 +184,14 @@ def test_standard_input_has_no_place_in_an_ini(folder, model_folder):
 
 
 @pytest.mark.parametrize("version", INIS)
-def test_moses_ini_with_the_same_table_is_the_same_file(folder, version):
+def test_moses_ini_with_the_same_table_changes_nothing(folder, version):
     outcome = run_inside("moses-ini", folder / f"{version}.ini", "--table", folder / "small.gz", "-o", folder / "x.ini")
     assert outcome.code == 0
     assert read(folder / "x.ini") == read(folder / f"{version}.ini")
 
 
 @pytest.mark.parametrize(("version", "name"), [("1", "TranslationModel1"), ("2", "Fixed")])
-def test_moses_ini_puts_a_table_into_the_place_that_is_named(folder, version, name):
+def test_moses_ini_replaces_the_named_table(folder, version, name):
     table = write(folder / "rich", b"das ||| the ||| 1 0.5 0.25\n")
     command = ["moses-ini", folder / f"{version}.ini", "--table", table, "-o", folder / "x.ini"]
     failed = run_inside(*command)
@@ -219,7 +219,7 @@ def test_moses_ini_puts_a_table_into_the_place_that_is_named(folder, version, na
         (["2.ini", "--table", "with blank", "--name", "Fixed"], 1, "with blank: a path in a moses.ini can"),
     ],
 )
-def test_moses_ini_refuses(folder, monkeypatch, arguments, code, message):
+def test_moses_ini_errors(folder, monkeypatch, arguments, code, message):
     monkeypatch.chdir(folder)
     write(folder / "poor", b"das ||| the ||| 1\n")
     write(folder / "with blank", b"das ||| the ||| 1 1\n")
@@ -229,22 +229,22 @@ def test_moses_ini_refuses(folder, monkeypatch, arguments, code, message):
     assert names(folder) == sorted([*BEFORE, "poor", "with blank"])
 
 
-# The reference run: its table with two more scores, and the n-best lists of Moses scored with and without them.
+# The reference model: its table with two more scores, and Moses' n-best lists scored with and without them.
 SENTENCES = 200
 
 
 @pytest.fixture(scope="module")
 def annotated_run(reference, tmp_path_factory):
-    """The reference model, the same with annotated entries at weight 0 and at 0.5; sentences; Moses' n-best lists."""
+    """Return translators (reference; annotated, weights 0 and 0.5), sentences, Moses' candidates and settings."""
     folder = tmp_path_factory.mktemp("annotated-run")
     text = b"".join((reference.parent / "test_2016_flickr.de").read_bytes().splitlines(True)[:SENTENCES])
-    # The entries these sentences can use, as they stand in the table.
-    expected = set()
+    # The entries that these sentences can use, unchanged.
+    phrases = set()
     for line in text.split(b"\n"):
         words = line.split()
-        expected |= {b" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, min(i + 7, len(words)) + 1)}
+        phrases |= {b" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, min(i + 7, len(words)) + 1)}
     with gzip.open(reference / "phrase-table.gz") as lines:
-        write(folder / "table.gz", b"".join(line for line in lines if line.split(b" |||", 1)[0] in expected))
+        write(folder / "table.gz", b"".join(line for line in lines if line.split(b" |||", 1)[0] in phrases))
     words = [b"<unk>", *sorted(set(text.split()))]
     rng = random.Random(1)
     targets = [b"<unk>", *sorted({word for line in rng.sample(read(folder / "table.gz").split(b"\n")[:-1], 3000)
@@ -256,16 +256,16 @@ def annotated_run(reference, tmp_path_factory):
     write(folder / "moses.ini", ini.replace(b"path=./", f"path={reference}/".encode()))
     models = [MosesModel.read(str(folder / "moses.ini"))]
     for weight in ("0", "0.5"):
-        made = folder / f"{weight}.ini"
+        new_ini = folder / f"{weight}.ini"
         outcome = run_inside("annotate", folder / "table.gz", "-m", folder / "model", "-o", folder / f"{weight}.gz",
-                             "-q", "--moses-ini", folder / "moses.ini", "--moses-ini-out", made, "--weight", weight,
+                             "-q", "--moses-ini", folder / "moses.ini", "--moses-ini-out", new_ini, "--weight", weight,
                              "--force")  # fmt: skip
         # The model is random.
         assert outcome.code == 0
         assert "hardly better than chance" in outcome.message
-        models.append(MosesModel.read(str(made)))
+        models.append(MosesModel.read(str(new_ini)))
     translators = [model.load(text)[0] for model in models[:2]]
-    # The annotated tables are the same file but for its name.
+    # The contents of the annotated tables do not depend on the weight.
     assert read(folder / "0.gz") == read(folder / "0.5.gz")
     zero, half = translators[1], models[2]
     translators.append(
@@ -277,7 +277,7 @@ def annotated_run(reference, tmp_path_factory):
 
 
 def scores_of(translator, sentences, candidates):
-    """Features and model scores of Moses' derivations."""
+    """Return feature values and model scores of Moses' derivations."""
     table, entries = translator.table, {}
     for entry, number in enumerate(table.entry_sources.tolist()):
         first, last = table.index.offsets[number : number + 2]
@@ -304,12 +304,12 @@ def test_weight_0_changes_no_score_of_the_reference_n_best_lists(annotated_run):
     assert [len(translator.weights) for translator in (before, zero, half)] == [14, 16, 16]
     values, totals = scores_of(before, sentences, candidates)
     assert np.abs(totals - [candidate.total for candidate in candidates]).max() < 1e-3
-    more, same = scores_of(zero, sentences, candidates)
-    # What was there is equal to the last bit; the new scores are there, and count for nothing.
-    assert (more[:, :-2] == values).all()
-    assert (more[:, -2:] < 0).all()
-    np.testing.assert_allclose(same, totals, rtol=0, atol=1e-12)
-    expected = totals + 0.5 * more[:, -2:].sum(axis=1)
+    annotated_values, annotated_totals = scores_of(zero, sentences, candidates)
+    # The old scores are bit-identical; the new ones are present, but have no effect at weight 0.
+    assert (annotated_values[:, :-2] == values).all()
+    assert (annotated_values[:, -2:] < 0).all()
+    np.testing.assert_allclose(annotated_totals, totals, rtol=0, atol=1e-12)
+    expected = totals + 0.5 * annotated_values[:, -2:].sum(axis=1)
     np.testing.assert_allclose(scores_of(half, sentences, candidates)[1], expected, rtol=0, atol=1e-9)
 
 

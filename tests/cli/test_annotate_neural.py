@@ -26,7 +26,7 @@ def numbers(line):
     return [float(score) for score in line.split(b" ||| ")[2].split()]
 
 
-def test_a_column_for_each_direction_beside_those_of_other_models(folders, model_folder, tmp_path):
+def test_a_column_for_each_direction_and_those_of_other_models(folders, model_folder, tmp_path):
     table, out = write(tmp_path / "t", TABLE), tmp_path / "o.gz"
     forward, backward = folders
     outcome = run_inside("annotate", table, "-m", forward, "-m", model_folder, "-m", backward, "-o", out)
@@ -56,9 +56,10 @@ def test_a_column_is_the_score_that_was_asked_for(folders, tmp_path, reading):
         if any(pair[0]) and any(pair[1]):
             expected = max(naive_score(model, *pair, reading), -50)
             assert np.log(numbers(line)[5]) == pytest.approx(expected, rel=1e-3, abs=1e-5)
-    other = "normalised" if reading == "density" else "density"
+    other_reading = "normalised" if reading == "density" else "density"
     assert (
-        run_inside("annotate", table, "-m", folders[0], "--translator-score", other, "-q", "-o", "-").out != outcome.out
+        run_inside("annotate", table, "-m", folders[0], "--translator-score", other_reading, "-q", "-o", "-").out
+        != outcome.out
     )
 
 
@@ -71,8 +72,8 @@ def test_threads_blocks_and_pipes_change_no_byte(folders, tmp_path, monkeypatch)
     assert run_inside("annotate", "-", "-q", "-m", folders[0], stdin=TABLE).out == expected
 
 
-def test_tables_come_from_parquet_and_go_there(folders, tmp_path):
-    """It is text that is annotated and pruned; Parquet itself is refused in a line."""
+def test_parquet_must_be_converted_to_text(folders, tmp_path):
+    """Parquet is rejected with a hint; after conversion to text, the output is the same as for the original table."""
     pytest.importorskip("pyarrow")
     text, parquet, again = write(tmp_path / "t", TABLE), tmp_path / "t.parquet", tmp_path / "again"
     for step in (("convert", text, "-o", parquet), ("convert", parquet, "-o", again)):
@@ -88,14 +89,14 @@ def test_tables_come_from_parquet_and_go_there(folders, tmp_path):
         expected = run_inside(*command, "-", text).out
         assert 0 < expected.count(b"\n") <= TABLE.count(b"\n")
         assert run_inside(*command, "-", again).out == expected
-        # What is written can be kept as Parquet, and comes back.
+        # The output survives conversion to Parquet and back.
         written = write(tmp_path / "written", expected)
         assert run_inside("convert", written, "-o", tmp_path / "w.parquet", "-q").code == 0
         assert run_inside("convert", tmp_path / "w.parquet", "-o", tmp_path / "back", "-q").code == 0
         assert read(tmp_path / "back") == expected
 
 
-def test_interrupted_work_goes_on(folders, tmp_path, monkeypatch):
+def test_interrupted_work_is_resumed(folders, tmp_path, monkeypatch):
     monkeypatch.setattr(windowed_scores, "WINDOW", 40)
     table, out = write(tmp_path / "t", TABLE), tmp_path / "o"
     write_table, calls = saved_scores.pq.write_table, []
@@ -113,8 +114,8 @@ def test_interrupted_work_goes_on(folders, tmp_path, monkeypatch):
     assert not out.exists()
     assert len(list((tmp_path / "o.scores-1").iterdir())) == 2
     monkeypatch.setattr(saved_scores.pq, "write_table", write_table)
-    other = run_inside("annotate", table, "-q", "-m", folders[1], "-o", out)
-    assert (other.code, "holds scores of another model" in other.message) == (1, True)
+    mismatched = run_inside("annotate", table, "-q", "-m", folders[1], "-o", out)
+    assert (mismatched.code, "holds scores of another model" in mismatched.message) == (1, True)
     assert run_inside("annotate", table, "-q", "-m", folders[0], "-o", out).code == 0
     assert out.read_bytes() == run_inside("annotate", table, "-q", "-o", "-", "-m", folders[0]).out
     assert not (tmp_path / "o.scores-1").exists()
@@ -132,17 +133,17 @@ def test_softmax_is_over_the_candidates_of_a_source(folders, model_folder, tmp_p
     assert max(map(len, groups.values())) > 3
     for entries in groups.values():
         values, result = (np.array(part) for part in zip(*entries, strict=True))
-        # Probabilities of a translator are written, whatever the scale; 1 where it says nothing.
+        # For a translator, probabilities are written on any scale, and 1 for an entry without a score.
         powers = np.exp(values) if kind == "similarities" else values
         if kind == "similarities" or (values < 1).all():
             assert result == pytest.approx(powers / powers.sum(0), rel=1e-4)
 
 
-def test_softmax_wants_sources_that_stand_together(model_folder, tmp_path):
+def test_softmax_requires_contiguous_sources(model_folder, tmp_path):
     lines = TABLE.splitlines(True)
     table = write(tmp_path / "t", b"".join(lines[1:] + lines[:1] + lines[-1:] + lines[:3]))
     outcome = run_inside("annotate", table, "-q", "-o", "-", "-m", model_folder, "--scale", "softmax")
-    assert (outcome.code, "comes back" in outcome.message) == (1, True)
+    assert (outcome.code, "occurs again" in outcome.message) == (1, True)
     assert run_inside("annotate", table, "-q", "-o", "-", "-m", model_folder).code == 0
 
 
@@ -157,7 +158,7 @@ def test_pruning_by_one_or_two_translators(folders, model_folder, tmp_path):
     again = run_inside("prune", table, *size, "--similarities", saved).out
     swapped = run_inside("prune", table, "-m", folders[0], "-m", folders[1], *size).out
     assert again == swapped == read(tmp_path / "o")
-    one = run_inside(
+    unnormalised = run_inside(
         "prune",
         table,
         "-m",
@@ -168,7 +169,7 @@ def test_pruning_by_one_or_two_translators(folders, model_folder, tmp_path):
         "--translator-score",
         "unnormalised",
     )
-    assert (one.code, one.out != again) == (0, True)
+    assert (unnormalised.code, unnormalised.out != again) == (0, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o", "scores", "t"]
     for wrong, message in (
         (["-m", folders[0], "-m", model_folder], "not a translator"),

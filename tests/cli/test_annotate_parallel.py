@@ -48,7 +48,7 @@ def test_one_column_is_the_probability_of_each_pair(classifier_folder, model_fol
     assert naive.cut_columns(written, 1) == TABLE
     model = PairClassifierModel.load(classifier_folder)
     expected = np.array([model.probabilities([source], [target])[0] for source, target in phrases()])
-    # Nothing is said of what is unknown: 1 costs the decoder nothing.
+    # A pair with an all-OOV side has no score and gets a 1, which costs the decoder nothing.
     unknown = [source == b"?!" for source, _ in phrases()]
     assert column(written) == pytest.approx(np.where(unknown, 1, expected), rel=2e-4)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.gz", "t.gz"]
@@ -65,7 +65,7 @@ def test_threads_blocks_and_pipes_change_no_byte(classifier_folder, table, monke
     assert run_inside("annotate", "-", "-q", "-m", classifier_folder, stdin=TABLE).out == expected
 
 
-def test_interrupted_work_goes_on(classifier_folder, table, tmp_path, monkeypatch):
+def test_interrupted_work_is_resumed(classifier_folder, table, tmp_path, monkeypatch):
     monkeypatch.setattr(windowed_scores, "WINDOW", 40)
     command = ("annotate", table, "-q", "--threads", 1, "-m", classifier_folder, "-o")
     assert run_inside(*command, tmp_path / "whole").code == 0
@@ -86,7 +86,7 @@ def test_interrupted_work_goes_on(classifier_folder, table, tmp_path, monkeypatc
     assert not (tmp_path / "o.scores-1").exists()
 
 
-def test_pruning_by_it_is_by_its_column(classifier_folder, model_folder, table, tmp_path):
+def test_pruning_uses_the_probabilities(classifier_folder, model_folder, table, tmp_path):
     size = ("--target-size", "0.4", "--protect", "none", "-q")
     pruned = run_inside("prune", table, "-m", classifier_folder, "--method", "parallel+count", *size)
     assert pruned.code == 0, pruned.err
@@ -97,53 +97,57 @@ def test_pruning_by_it_is_by_its_column(classifier_folder, model_folder, table, 
                        "--keep-top", "0", "--protect", "none")  # fmt: skip
     model = PairClassifierModel.load(classifier_folder)
     likely = [source == b"?!" or model.probabilities([source], [target])[0] >= 0.3 for source, target in phrases()]
-    assert alone.out == b"".join(line for line, stays in zip(TABLE.splitlines(True), likely, strict=True) if stays)
+    assert alone.out == b"".join(
+        line for line, is_likely in zip(TABLE.splitlines(True), likely, strict=True) if is_likely
+    )
     saved = ("--similarities", tmp_path / "scores")
     kept = run_inside("prune", table, "-m", classifier_folder, "-t", "0.3", "-q", *saved)
     assert kept.code == 0, kept.err
     assert run_inside("prune", table, *size, *saved, "--method", "parallel+count").out == pruned.out
-    for wrong, said in (
+    for wrong, message in (
         (["-m", model_folder], "not a classifier of sentence pairs"),
-        (["-m", classifier_folder, "-m", classifier_folder], "has no use for this model"),
+        (["-m", classifier_folder, "-m", classifier_folder], "does not use this model"),
     ):
         outcome = run_inside("prune", table, *wrong, "--method", "parallel+count", *size, "--force")
-        assert (outcome.code, said in outcome.message) == (1, True)
+        assert (outcome.code, message in outcome.message) == (1, True)
     far = run_inside("prune", table, "-m", classifier_folder, "--method", "parallel", "-t", "1.5", "-q")
     assert (far.code, "1.5" in far.message) == (2, True)
 
 
-def test_long_phrases_are_cut_and_counted(tmp_path):
+def test_long_phrases_are_truncated_and_counted(tmp_path):
     random_parallel_model().save(tmp_path / "m")
     long = b" ".join([b"saa"] * 12) + b" ||| " + b" ".join([b"taa"] * 3) + b" ||| 0.5\n"
     table = write(tmp_path / "t", b"saa ||| taa ||| 0.5\n" + long)
     outcome = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "o")
-    assert (outcome.code, "1 are longer than a model reads" in outcome.err) == (0, True)
+    assert (outcome.code, "1 exceed the maximum length of a model" in outcome.err) == (0, True)
     model = PairClassifierModel.load(tmp_path / "m")
     expected = model.probabilities([b"saa", b"saa " * 12], [b"taa", b"taa " * 3])
     assert column((tmp_path / "o").read_bytes()) == pytest.approx(expected, rel=1e-4)
 
 
 def test_other_languages_are_refused(classifier_folder, table, tmp_path):
-    turned = b"".join(
+    swapped_table = b"".join(
         sorted(b" ||| ".join([target, source, *rest]) + b"\n" for source, target, *rest in (
             line.split(b" ||| ") for line in TABLE.splitlines()))
     )  # fmt: skip
-    swapped = run_inside("annotate", write(tmp_path / "s", turned), "-m", classifier_folder, "-o", tmp_path / "o")
+    swapped = run_inside(
+        "annotate", write(tmp_path / "s", swapped_table), "-m", classifier_folder, "-o", tmp_path / "o"
+    )
     assert (swapped.code, "source and target look swapped" in swapped.message) == (1, True)
     foreign = TABLE.replace(b"s", b"x").replace(b"aa", b"yy")
     refused = run_inside("prune", write(tmp_path / "f", foreign), "-t", "0.1", "-m", classifier_folder)
     assert (refused.code, "trained on other languages" in refused.message) == (1, True)
 
 
-def test_torch_is_loaded_for_a_classifier_alone(classifier_folder, model_folder, table):
+def test_only_classifiers_load_torch(classifier_folder, model_folder, table):
     code = (
         "import sys\nfrom phrasetool_cli.main import main\n"
         "try: main(['annotate', sys.argv[1], '-m', sys.argv[2], '-q', '-o', '-', '--force'])\n"
         "except SystemExit as done: assert not done.code\n"
         "sys.exit(40 + ('torch' in sys.modules))"
     )
-    for folder, found in ((model_folder, 40), (classifier_folder, 41)):
+    for folder, exit_code in ((model_folder, 40), (classifier_folder, 41)):
         outcome = subprocess.run(
             [sys.executable, "-c", code, str(table), str(folder)], capture_output=True, check=False
         )
-        assert outcome.returncode == found, outcome.stderr
+        assert outcome.returncode == exit_code, outcome.stderr

@@ -1,4 +1,4 @@
-"""`phrasetool annotate --smoothing`: the probabilities that extraction with this smoothing writes, as more columns."""
+"""`phrasetool annotate --smoothing`: the probabilities of extraction with this smoothing as more columns."""
 
 import os
 
@@ -17,7 +17,7 @@ METHODS = ["kneser-ney", "good-turing"]
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """A table of our own, not smoothed."""
+    """Return an unsmoothed table that phrasetool extracted."""
     path = tmp_path_factory.mktemp("extracted") / "t.gz"
     assert run_inside("extract", *BITEXT, "-q", "-o", path).code == 0
     return path
@@ -33,10 +33,10 @@ def last_columns(annotated, columns=2):
 
 @pytest.mark.parametrize("smoothing", METHODS)
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_columns_are_what_extraction_writes(table, tmp_path, smoothing, way):
-    """Digit by digit; and by Moses itself."""
-    name, options = way
-    source, out = write(tmp_path / f"in{name}", read(table)), tmp_path / f"out{name}"
+def test_columns_equal_those_of_extraction(table, tmp_path, smoothing, way):
+    """The digits equal those of phrasetool's and of Moses' extraction."""
+    ending, options = way
+    source, out = write(tmp_path / f"in{ending}", read(table)), tmp_path / f"out{ending}"
     assert annotate(source, "-o", out, *options, smoothing=smoothing).code == 0
     annotated = read(out)
     assert naive.cut_columns(annotated, 2) == read(table)
@@ -57,7 +57,7 @@ def test_order_of_columns(table, model_folder, tmp_path):
     assert naive.cut_columns(annotate(table, "-m", model_folder, "-o", "-").out, 2) == similar
 
 
-def test_no_model_is_needed_and_none_looked_for(table, tmp_path, monkeypatch):
+def test_no_model_is_needed_or_loaded(table, tmp_path, monkeypatch):
     monkeypatch.setenv("PHRASETOOL_MODEL", str(tmp_path / "nowhere"))
     outcome = run_outside("annotate", table, "--smoothing", "kneser-ney", "-o", tmp_path / "o.gz")
     assert outcome.code == 0
@@ -69,7 +69,7 @@ def test_no_model_is_needed_and_none_looked_for(table, tmp_path, monkeypatch):
 def test_any_number_of_scores_and_a_pruned_table(tmp_path):
     source = write(tmp_path / "t", b"a ||| b ||| .5 ||| ||| 4 8 2\na ||| c ||| .5 |||  |||2 8 2 \n")
     outcome = run_inside("annotate", source, "--smoothing", "kneser-ney", "-o", "-")
-    # Of 2 each 0.1 stays; 1.9 for each entry of a phrase comes back by the share of the other's entries.
+    # 1.9 of each joint count of 2 is subtracted and redistributed in proportion to the entries of the other phrase.
     assert outcome.out == b"a ||| b ||| .5 0.25 0.5 ||| ||| 4 8 2\na ||| c ||| .5 0.25 1 |||  |||2 8 2 \n"
     assert f"no entry of {source} was seen only once" in outcome.err
 
@@ -100,7 +100,7 @@ def test_malformed_lines(tmp_path):
     assert annotate(source, "-o", "-", "--on-error", "skip").out == b"".join(expected)
 
 
-def test_a_table_that_can_be_read_once_only(tmp_path):
+def test_a_table_that_can_be_read_only_once(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in ("-", pipe):

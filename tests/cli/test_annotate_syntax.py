@@ -1,4 +1,4 @@
-"""`annotate` and `prune` with an encoder of syntax."""
+"""`annotate` and `prune` with a syntactic encoder."""
 
 import subprocess
 import sys
@@ -52,7 +52,7 @@ def test_one_column_is_the_cosine_of_each_pair(syntax_folder, table, tmp_path):
     written = read(tmp_path / "a.gz")
     assert naive.cut_columns(written, 1) == TABLE
     expected = cosines(syntax_folder)
-    # Nothing is said of what is unknown: 1 costs the decoder nothing.
+    # A pair with an all-OOV side has no cosine and gets a 1, which costs the decoder nothing.
     assert column(written) == pytest.approx(np.where(np.isnan(expected), 1, np.exp(expected - 1)), rel=1e-5)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.gz", "t.gz"]
     again = run_inside("annotate", tmp_path / "a.gz", "-m", syntax_folder, "-o", tmp_path / "b.gz", "-q")
@@ -69,7 +69,7 @@ def test_threads_blocks_and_pipes_change_no_byte(syntax_folder, table, monkeypat
     assert run_inside("annotate", "-", "-q", "-m", syntax_folder, stdin=TABLE).out == expected
 
 
-def test_interrupted_work_goes_on(syntax_folder, table, tmp_path, monkeypatch):
+def test_interrupted_work_is_resumed(syntax_folder, table, tmp_path, monkeypatch):
     monkeypatch.setattr(windowed_scores, "WINDOW", 40)
     command = ("annotate", table, "-q", "--threads", 1, "-m", syntax_folder, "-o")
     assert run_inside(*command, tmp_path / "whole").code == 0
@@ -90,7 +90,7 @@ def test_interrupted_work_goes_on(syntax_folder, table, tmp_path, monkeypatch):
     assert not (tmp_path / "o.scores-1").exists()
 
 
-def test_pruning_by_it_is_by_the_cosine(syntax_folder, model_folder, table, tmp_path):
+def test_pruning_uses_the_cosine(syntax_folder, model_folder, table, tmp_path):
     size = ("--target-size", "0.4", "--protect", "none", "-q")
     pruned = run_inside("prune", table, "-m", syntax_folder, "--method", "syntax+count", *size)
     assert pruned.code == 0, pruned.err
@@ -100,8 +100,8 @@ def test_pruning_by_it_is_by_the_cosine(syntax_folder, model_folder, table, tmp_
     alone = run_inside("prune", table, "-m", syntax_folder, "--method", "syntax", "-t", f"{threshold:.4f}", "-q",
                        "--keep-top", "0", "--protect", "none")  # fmt: skip
     result = cosines(syntax_folder)
-    stays = np.isnan(result) | (result >= np.float32(f"{threshold:.4f}"))
-    assert alone.out == b"".join(line for line, good in zip(TABLE.splitlines(True), stays, strict=True) if good)
+    kept = np.isnan(result) | (result >= np.float32(f"{threshold:.4f}"))
+    assert alone.out == b"".join(line for line, is_kept in zip(TABLE.splitlines(True), kept, strict=True) if is_kept)
     wrong = run_inside("prune", table, "-m", model_folder, "--method", "syntax", *size, "--force")
     assert (wrong.code, "not a syntactic encoder" in wrong.message) == (1, True)
     assert "phrasetool train syntax" in wrong.message
@@ -109,7 +109,7 @@ def test_pruning_by_it_is_by_the_cosine(syntax_folder, model_folder, table, tmp_
     assert (far.code, "1.5" in far.message) == (2, True)
 
 
-def test_meaning_and_syntax_have_a_model_each(syntax_folder, model_folder, table, tmp_path):
+def test_semantic_and_syntax_use_one_model_each(syntax_folder, model_folder, table, tmp_path):
     size = ("--target-size", "0.4", "--protect", "none", "--force", "--threads", "1", "-o")
     both = ("prune", table, "--method", "semantic+syntax", *size)
     outcome = run_inside(*both, tmp_path / "a", "-m", model_folder, "-m", syntax_folder)
@@ -125,8 +125,8 @@ def test_meaning_and_syntax_have_a_model_each(syntax_folder, model_folder, table
     )
     assert columns.code == 0, columns.err
     lines = TABLE.splitlines(True)
-    meant = [np.mean([float(score) for score in line.split(b" ||| ")[2].split()[:2]]) for line in lines]
-    scores = np.array(meant) * np.nan_to_num(np.clip(cosines(syntax_folder), 0.02, 1), nan=1)
+    column_means = [np.mean([float(score) for score in line.split(b" ||| ")[2].split()[:2]]) for line in lines]
+    scores = np.array(column_means) * np.nan_to_num(np.clip(cosines(syntax_folder), 0.02, 1), nan=1)
     kept = np.isin(lines, (tmp_path / "c").read_bytes().splitlines(True))
     assert 0 < kept.sum() <= 0.4 * len(lines)
     assert scores[kept].min() >= scores[~kept].max() - 1e-5
@@ -134,18 +134,18 @@ def test_meaning_and_syntax_have_a_model_each(syntax_folder, model_folder, table
     alone = run_inside(*both, tmp_path / "c", "-m", syntax_folder)
     assert (alone.code, "also needs semantic similarities; name a model for them with -m" in alone.message) == (1, True)
     method = ("prune", table, "--method", "syntax+count", *size, tmp_path / "c")
-    unasked = run_inside(*method, "-m", syntax_folder, "-m", model_folder)
-    assert (unasked.code, "the method syntax+count(product) has no use for this model" in unasked.message) == (1, True)
+    extra = run_inside(*method, "-m", syntax_folder, "-m", model_folder)
+    assert (extra.code, "the method syntax+count(product) does not use this model" in extra.message) == (1, True)
     many = run_inside(*method, *("-m", model_folder) * 4)
     assert (many.code, "and one for the method syntax, not 4 models" in many.message) == (2, True)
 
 
-def test_long_phrases_say_nothing_and_are_counted(tmp_path):
+def test_long_phrases_are_unscored_and_counted(tmp_path):
     random_syntax_model(longest=12).save(tmp_path / "m")
     long = b" ".join([b"The"] * 30) + b" ||| Die ||| 0.5\n"
     table = write(tmp_path / "t", b"The ||| Die ||| 0.5\n" + long)
     outcome = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "o")
-    assert (outcome.code, "1 are longer than a model reads" in outcome.err) == (0, True)
+    assert (outcome.code, "1 exceed the maximum length of a model" in outcome.err) == (0, True)
     assert column((tmp_path / "o").read_bytes())[1] == 1
     assert column((tmp_path / "o").read_bytes())[0] < 1
 
@@ -207,13 +207,13 @@ def test_likelihoods_are_columns(syntax_folder, toy_tagger_folder, toy_tagger, t
         ),
     ],
 )
-def test_columns_that_cannot_be_had_are_refused(arguments, said, syntax_folder, toy_tagger_folder, model_folder, table):
-    given = [toy_tagger_folder if one == "T" else one for one in arguments]
-    outcome = run_inside("annotate", table, "-m", syntax_folder, *given, "-o", "-")
+def test_unavailable_columns_are_refused(arguments, said, syntax_folder, toy_tagger_folder, model_folder, table):
+    options = [toy_tagger_folder if argument == "T" else argument for argument in arguments]
+    outcome = run_inside("annotate", table, "-m", syntax_folder, *options, "-o", "-")
     assert (outcome.code, said in outcome.err) == (2, True), outcome.err
     if "--syntax-columns" in arguments:
-        other = run_inside("annotate", table, "-m", model_folder, *given, "-o", "-")
-        assert (other.code, "is for an encoder of syntax; name one with -m" in other.err) == (2, True)
+        semantic = run_inside("annotate", table, "-m", model_folder, *options, "-o", "-")
+        assert (semantic.code, "is for an encoder of syntax; name one with -m" in semantic.err) == (2, True)
 
 
 def test_torch_is_not_loaded(syntax_folder, table):

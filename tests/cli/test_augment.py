@@ -45,12 +45,12 @@ def test_a_table_gets_entries_and_an_ini(files, options):
     assert len(after) == len(before) + report["entries"] == report["lines"] + report["entries"]
     assert len(read(files / "list").splitlines()) == report["entries"]
     assert "num-features=8" in ini.read_text()
-    said = outcome.err.splitlines()
-    assert said[0] == "phrasetool: 3 words (4 in the text) had no entry; 3 have " + f"{report['entries']:,} now"
-    assert [line.split(":")[1].strip() for line in said[1:5]] == ["compound", "inflection", "meaning", "copy"]
-    assert said[5].startswith("phrasetool: in the reference: some translation of ")
-    assert said[6].endswith("with 8 scores instead of 4; the new weights are 0: tune them")
-    # Without the options, the same bytes.
+    messages = outcome.err.splitlines()
+    assert messages[0] == "phrasetool: 3 words (4 in the text) had no entry; 3 have " + f"{report['entries']:,} now"
+    assert [line.split(":")[1].strip() for line in messages[1:5]] == ["compound", "inflection", "meaning", "copy"]
+    assert messages[5].startswith("phrasetool: in the reference: some translation of ")
+    assert messages[6].endswith("with 8 scores instead of 4; the new weights are 0: tune them")
+    # The other options do not change the table.
     again = run_inside("augment", table, "--text", files / "text", "-o", files / "again.gz")
     assert again.err.splitlines()[-1] == (
         "phrasetool: entries have 4 more scores: set num-features in moses.ini, and give the weight line 4 more numbers"
@@ -59,8 +59,8 @@ def test_a_table_gets_entries_and_an_ini(files, options):
 
 
 @pytest.mark.parametrize("options", [(), ("--threads", 2, "--block-bytes", 100)])
-def test_rare_words_get_more(files, options):
-    """The counts of the toy table are 9; a word that was seen once has one wrong translation."""
+def test_rare_words_get_more_entries(files, options):
+    """A word that occurs once and has one, wrong, translation gets more; other words of the toy table occur 9 times."""
     table = files / "table.gz"
     lines = [
         *read(table).splitlines(keepends=True),
@@ -74,9 +74,9 @@ def test_rare_words_get_more(files, options):
     assert outcome.code == 0, outcome.err
     result = read(files / "table.augmented.gz").decode().splitlines()
     assert result == sorted(result, key=str.encode)
-    own = [line.split(" ||| ")[1] for line in result if line.startswith("grüner |||")]
-    assert "green" in own
-    assert own.count("wrong") == 1
+    translations = [line.split(" ||| ")[1] for line in result if line.startswith("grüner |||")]
+    assert "green" in translations
+    assert translations.count("wrong") == 1
     assert "phrasetool: 1 words (1 in the text) were rare; 1 have " in outcome.err
     assert b"gr\xc3\xbcner\tgreen\t" in read(files / "list")
     outcome = run_inside("augment", table, "--text", files / "text", "--rare", 1, "--reference", files / "reference",
@@ -84,19 +84,19 @@ def test_rare_words_get_more(files, options):
     assert outcome.code == 0
     report = json.loads((files / "json").read_text())
     assert report["rare"] == {
-        "words": 1, "tokens": 1, "translated": 1, "entries": len(own) - 1, "right": 1,
+        "words": 1, "tokens": 1, "translated": 1, "entries": len(translations) - 1, "right": 1,
     }  # fmt: skip
     assert read(files / "again.gz") == read(files / "table.augmented.gz")
-    # Nothing is rare that was seen more often.
+    # Without --rare, the word keeps its one entry.
     assert run_inside("augment", table, "--text", files / "text", "-o", files / "plain.gz").code == 0
-    assert len(read(files / "plain.gz").splitlines()) == len(result) - len(own) + 1
+    assert len(read(files / "plain.gz").splitlines()) == len(result) - len(translations) + 1
 
 
-def test_nothing_is_new(files):
+def test_known_words_get_no_entries(files):
     write(files / "known", b"haus\n")
     outcome = run_inside("augment", files / "table.gz", "--text", files / "known", "--evidence", "copy")
     assert outcome.code == 0
-    assert outcome.err.splitlines()[0] == "phrasetool: all words of the text have entries: none is new"
+    assert outcome.err.splitlines()[0] == "phrasetool: all words of the text have entries; none was added"
     assert len(read(files / "table.augmented.gz").splitlines()) == len(read(files / "table.gz").splitlines())
 
 
@@ -116,7 +116,7 @@ def test_nothing_is_new(files):
         (["moses.ini", "--text", "text"], 1, "looks like a moses.ini"),
     ],
 )  # fmt: skip
-def test_wrong_uses(files, monkeypatch, arguments, code, said):
+def test_bad_usage(files, monkeypatch, arguments, code, said):
     monkeypatch.chdir(files)
     before = sorted(path.name for path in files.iterdir())
     outcome = run_inside("augment", *arguments)

@@ -1,4 +1,4 @@
-"""`phrasetool binarize`, with stand-ins for Moses' programs."""
+"""`phrasetool binarize`, with fake programs in place of Moses'."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ REORDERING = b"das ||| that ||| 0.2 0.2 0.6 0.2 0.2 0.6\ndas ||| the ||| 0.2 0.2
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with a table, on whose PATH the programs are."""
+    """Return a folder with a table and a reordering table; the fake programs are on PATH."""
     programs = install(tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     write(tmp_path / "table.gz", TABLE)
@@ -33,7 +33,7 @@ def folder(tmp_path, monkeypatch):
         ("ondisk", "small", "PhraseDictionaryOnDisk"),
     ],
 )
-def test_it_prints_the_lines_of_the_ini(folder, kind, made, feature):
+def test_the_ini_lines_are_printed(folder, kind, made, feature):
     outcome = run_inside("binarize", "table.gz", "--to", kind, "-o", "small", "--reordering-table", "reordering.gz")
     assert outcome.code == 0
     assert outcome.out.decode().splitlines() == [
@@ -66,7 +66,7 @@ def test_a_program_that_fails(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_leaves_nothing_behind(folder, number):
+def test_a_signal_leaves_no_files(folder, number):
     environment = clean_environment(FAKE_SLEEP="CreateOnDiskPt")
     command = [*COMMAND, "binarize", "table.gz", "--to", "ondisk", "-o", "small", "-q"]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
@@ -74,9 +74,9 @@ def test_a_stop_leaves_nothing_behind(folder, number):
     while not list(folder.glob(".small.*/half")) and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    _, error_output = process.communicate(timeout=60)
     assert process.returncode in (130, 128 + number)
-    assert b"Traceback" not in said
+    assert b"Traceback" not in error_output
     assert sorted(os.listdir(folder)) == ["bin", "reordering.gz", "table.gz"]
 
 

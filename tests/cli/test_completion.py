@@ -8,15 +8,15 @@ from tests.commands import clean_environment, run_outside
 
 
 def completed(line):
-    """What bash is told about the last word of a command line: kinds and values."""
+    """Return bash's completions of the last word of a command line as tuples of kind and value."""
     words = line.split(" ")
     outcome = run_outside(COMP_WORDS=line, COMP_CWORD=str(len(words) - 1), _PHRASETOOL_COMPLETE="bash_complete")
     assert (outcome.code, outcome.err) == (0, "")
     return [tuple(row.split(",", 1)) for row in outcome.out.decode().splitlines()]
 
 
-def test_commands_are_listed_without_importing_one():
-    """Importing one with kernels would be felt at every stroke of the tab key."""
+def test_listing_commands_imports_none():
+    """Importing a command with kernels would delay every press of the Tab key."""
     code = (
         "import sys; from phrasetool_cli.console import run\n"
         "import atexit, os; real = os._exit\n"

@@ -1,4 +1,4 @@
-"""`phrasetool.toml` and `--config`: defaults of options, and what is wrong with them."""
+"""`phrasetool.toml` and `--config`: defaults of options, and errors in them."""
 
 import json
 import os
@@ -23,32 +23,32 @@ def configured(folder, text, *arguments, name="phrasetool.toml"):
     return run_inside(*arguments)
 
 
-def test_the_file_of_the_folder_is_read(folder, model_folder):
+def test_the_file_in_the_working_directory_is_read(folder, model_folder):
     outcome = configured(folder, f"{RULE}model = '{model_folder}'\n", "prune", "t")
     assert (outcome.code, outcome.out, outcome.err) == (0, TABLES["lattice"], "")
 
 
-def test_the_file_that_is_named_is_read_instead(folder, model_folder):
+def test_a_named_file_is_read_instead(folder, model_folder):
     (folder / "phrasetool.toml").write_text("[nothing]\n")
     outcome = configured(folder, RULE, "--config", "other", "prune", "t", "-m", model_folder, name="other")
     assert (outcome.code, outcome.out) == (0, TABLES["lattice"])
 
 
-def test_the_command_line_wins_also_over_what_excludes_it(folder, model_folder):
+def test_the_command_line_overrides_conflicting_settings(folder, model_folder):
     text = "[prune]\nthreshold = 1\nkeep-top = 0\n"
     assert configured(folder, text, "prune", "t", "-m", model_folder).out != TABLES["lattice"]
     assert run_inside("prune", "t", "-m", model_folder, "-t", "-1").out == TABLES["lattice"]
     assert run_inside("prune", "t", "-m", model_folder, "--target-size", "100%").out == TABLES["lattice"]
 
 
-def test_an_option_that_may_come_again_is_one_value_or_a_list(folder, model_folder):
+def test_a_repeatable_option_is_one_value_or_a_list(folder, model_folder):
     for value in (f"'{model_folder}'", f"['{model_folder}']"):
         outcome = configured(folder, f"[annotate]\nmodel = {value}\njson = 'a.json'\n", "annotate", "t", "-o", "a")
         assert outcome.code == 0, outcome.err
         assert json.loads((folder / "a.json").read_text())["columns"] == 2
 
 
-def test_ems_prune_prunes_as_prune_is_configured(folder, model_folder):
+def test_ems_prune_uses_the_settings_of_prune(folder, model_folder):
     outcome = configured(folder, f"{RULE}model = '{model_folder}'\n", "ems-prune", "t", "small")
     assert (outcome.code, outcome.err) == (0, "")
     assert (folder / "small.gz").exists()
@@ -70,40 +70,40 @@ def test_ems_prune_prunes_as_prune_is_configured(folder, model_folder):
         ("[train]\narchitectur = 'rae'\n", 2, "train has no option --architectur; did you mean architecture?"),
     ],
 )
-def test_what_is_wrong_has_a_line(folder, text, line, message):
+def test_errors_have_a_line_number(folder, text, line, message):
     outcome = configured(folder, text, "prune", "t", "-t", "-1")
     assert outcome.code == 1
     assert outcome.message.startswith(f"phrasetool: phrasetool.toml:{line}: {message}")
 
 
-def test_bytes_that_are_no_text(folder):
+def test_invalid_utf8(folder):
     (folder / "phrasetool.toml").write_bytes(b"[prune]\nmodel = '\xff'\n")
     assert run_inside("prune", "t").message.startswith("phrasetool: phrasetool.toml: is not valid TOML: ")
 
 
-def test_a_named_file_that_is_not_there(folder):
+def test_a_missing_named_file(folder):
     assert run_inside("--config", "no", "prune", "t").message == "phrasetool: no: no such configuration file"
 
 
-def test_debug_may_stand_behind_it(folder):
+def test_debug_may_follow_config(folder):
     outcome = run_inside("--config", "no", "--debug", "prune", "t")
     assert "Traceback" in outcome.err
 
 
-def test_help_of_a_configured_command_has_its_names(folder):
+def test_a_configured_command_keeps_its_help_options(folder):
     (folder / "phrasetool.toml").write_text("[lm]\norder = 3\n[filter-pt]\non-error = 'skip'\n")
     outcome = run_outside("lm", "-h", cwd=folder)
     assert (outcome.code, outcome.err) == (0, "")
-    # There, -h says that the table is hierarchical.
+    # The -h of filter-pt is not help: it declares a hierarchical table.
     assert run_outside("filter-pt", "-h", cwd=folder).err.startswith("phrasetool: error: nothing to do")
 
 
-def test_the_overview_reads_none(folder):
+def test_the_global_help_reads_no_file(folder):
     assert configured(folder, "[nothing]\n", "--help").code == 0
 
 
-def test_what_others_run_reads_none(folder):
-    """The demo shows commands, and makes of them what is shown."""
+def test_commands_of_the_demo_read_no_file(folder):
+    """The commands that the demo runs are those that it prints, so they must not read the user's settings."""
     (folder / "phrasetool.toml").write_text("[extract]\nmax-length = 1\n[moses-ini]\nno-such = 1\n")
     outcome = run_outside("--config", os.devnull, "demo", "--files", "made", cwd=folder)
     assert outcome.code == 0, outcome.err

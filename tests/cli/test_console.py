@@ -1,4 +1,4 @@
-"""What the console script settles before anything is imported."""
+"""Settings that the console script makes before it imports anything."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ VARIABLES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "OPENBLAS_THREAD_TIMEOUT")
         ({"OMP_WAIT_POLICY": "active", "OPENBLAS_THREAD_TIMEOUT": "9"}, [None, "active", "9"]),
     ],
 )
-def test_threads_of_libraries_do_not_wait_long_unless_the_user_says_so(
+def test_library_threads_spin_briefly_unless_the_user_sets_a_limit(
     given: dict[str, str], expected: list[str | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What the call sets is taken back: `setenv` remembers what there was.
+    # `setenv` records the original values, so that changes by the call are undone after the test.
     for name in VARIABLES:
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)

@@ -42,7 +42,7 @@ def test_threads_change_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["seven fields", "numbers in other forms", "twelve columns", "empty"])
-def test_what_it_says(tmp_path, name):
+def test_messages(tmp_path, name):
     table = write(tmp_path / "t", TABLES[name])
     packed = tmp_path / "t.parquet"
     recorded = []

@@ -18,7 +18,7 @@ def decode(ini, *arguments, **options):
 
 
 class Example:
-    """A model in files, a text that it can translate, and the same for the naive decoder."""
+    """A model in files, a text that it can translate, and the same model for the naive decoder."""
 
     def __init__(self, folder):
         models = LanguageModels(folder, 1)
@@ -33,7 +33,7 @@ class Example:
         self.text.write_bytes(b"".join(b" ".join(sentence) + b"\n" for sentence in self.sentences))
 
     def best(self, model=None):
-        """The best translations."""
+        """Return the best translations according to the naive decoder."""
         model = model or self.model
         collected = []
         for sentence in self.sentences:
@@ -42,7 +42,7 @@ class Example:
         return b"".join(line + b"\n" for line in collected)
 
     def changed_ini(self, old, new):
-        """Another ini in the same folder."""
+        """Write a changed copy of the ini into its folder; return the path."""
         text = self.ini.read_text()
         assert old in text
         path = self.ini.parent / "changed.ini"
@@ -65,7 +65,7 @@ def test_the_translations_are_the_best(example, search):
     assert outcome.out == example.best()
 
 
-def test_ways_in_and_out(example, tmp_path):
+def test_inputs_and_outputs(example, tmp_path):
     plain, packed, from_gzip = tmp_path / "plain", tmp_path / "packed.gz", tmp_path / "text.gz"
     from_gzip.write_bytes(gzip.compress(example.text.read_bytes()))
     out = decode(example.ini, example.text).out
@@ -75,7 +75,7 @@ def test_ways_in_and_out(example, tmp_path):
     assert decode(example.ini, from_gzip, "-o", plain).out == b""
     assert decode(example.ini, example.text, "-o", packed).code == 0
     assert read(plain) == read(packed) == out
-    # A file of no lines has no translations.
+    # An empty file has no translations.
     assert decode(example.ini, stdin=b"").out == b""
     assert decode(example.ini, stdin=b"\n\n").out == b"\n\n"
 
@@ -100,7 +100,7 @@ def test_n_best_lists(example, tmp_path):
         candidates = list(read_n_best(str(path)))
         assert {c.sentence for c in candidates} == set(range(len(example.sentences)))
     assert len(candidates) > len(list(read_n_best(str(tmp_path / "a"))))
-    # The list on standard output, the translations elsewhere.
+    # The list can be on standard output if the translations are in a file.
     assert decode(example.ini, example.text, "-o", out, "--n-best-list", "-", 5).out == read(tmp_path / "a")
 
 
@@ -118,24 +118,24 @@ def test_threads_make_no_difference(example, tmp_path):
     assert outputs[0] == outputs[1]
 
 
-def test_limits_come_from_the_ini_unless_they_are_given(example):
+def test_limits_default_to_those_of_the_ini(example):
     ini = example.changed_ini("[distortion-limit]\n2", "[distortion-limit]\n0")
     monotone = example.best(replace(example.model, distortion_limit=0))
     assert monotone != example.best()
     assert decode(ini, example.text, *NO_PRUNING).out == monotone
     assert decode(ini, example.text, *NO_PRUNING, "--distortion-limit", 2).out == example.best()
     assert decode(example.ini, example.text, *NO_PRUNING, "--distortion-limit", 0).out == monotone
-    free = example.best(replace(example.model, distortion_limit=-1))
-    assert decode(example.ini, example.text, *NO_PRUNING, "--distortion-limit", -1).out == free
-    one = example.best(replace(example.model, table_limit=1))
-    assert one != example.best()
-    assert decode(example.ini, example.text, *NO_PRUNING, "--table-limit", 1).out == one
-    assert decode(example.changed_ini("table-limit=2", "table-limit=1"), example.text, *NO_PRUNING).out == one
-    every = example.best(replace(example.model, table_limit=0))
-    assert decode(example.ini, example.text, *NO_PRUNING, "--table-limit", 0).out == every
+    unlimited_distortion = example.best(replace(example.model, distortion_limit=-1))
+    assert decode(example.ini, example.text, *NO_PRUNING, "--distortion-limit", -1).out == unlimited_distortion
+    table_limit_1 = example.best(replace(example.model, table_limit=1))
+    assert table_limit_1 != example.best()
+    assert decode(example.ini, example.text, *NO_PRUNING, "--table-limit", 1).out == table_limit_1
+    assert decode(example.changed_ini("table-limit=2", "table-limit=1"), example.text, *NO_PRUNING).out == table_limit_1
+    no_table_limit = example.best(replace(example.model, table_limit=0))
+    assert decode(example.ini, example.text, *NO_PRUNING, "--table-limit", 0).out == no_table_limit
 
 
-def test_unknown_words_are_marked_and_words_aligned_as_the_ini_asks(example, tmp_path):
+def test_the_ini_enables_marks_of_unknown_words_and_alignments(example, tmp_path):
     plain, listed = decode(example.ini, example.text).out, tmp_path / "list"
     assert b"q" in plain
     for sections, prefix, suffix in [
@@ -155,16 +155,16 @@ def test_unknown_words_are_marked_and_words_aligned_as_the_ini_asks(example, tmp
 
 
 def test_a_table_of_another_model_in_the_working_directory(example, tmp_path, monkeypatch):
-    """The ini's other files are not there, so Moses would stop; the table must not be combined with them."""
+    """The working directory lacks the ini's other files, so Moses would fail; the table must not be mixed with them."""
     plain = decode(example.ini, example.text).out
-    other = write(tmp_path / "table.gz", b"a ||| of another model ||| 1\n")
+    other_table = write(tmp_path / "table.gz", b"a ||| of another model ||| 1\n")
     monkeypatch.chdir(tmp_path)
     outcome = decode(example.ini, example.text)
     assert (outcome.code, outcome.out) == (0, plain)
     assert outcome.message.endswith("table.gz of the working directory, which differs from that in "
                                  f"{example.ini.parent}, is not used")  # fmt: skip
-    # The same file in both is no reason for a word.
-    other.unlink()
+    # There is no message if both folders have the same file.
+    other_table.unlink()
     for path in example.ini.parent.glob("*.gz"):
         (tmp_path / path.name).symlink_to(path)
     assert (decode(example.ini, example.text).out, decode(example.ini, example.text).err) == (plain, "")
@@ -172,16 +172,16 @@ def test_a_table_of_another_model_in_the_working_directory(example, tmp_path, mo
 
 def test_options_of_a_span_are_limited(example):
     ini = example.changed_ini("# a model\n", "[max-trans-opt-per-coverage]\n1\n")
-    one = decode(example.ini, example.text, "--table-limit", 1).out
-    assert one != decode(example.ini, example.text).out
-    for more in ((), ("--table-limit", 5), ("--table-limit", 0)):
-        assert decode(ini, example.text, *more).out == one
+    limited = decode(example.ini, example.text, "--table-limit", 1).out
+    assert limited != decode(example.ini, example.text).out
+    for options in ((), ("--table-limit", 5), ("--table-limit", 0)):
+        assert decode(ini, example.text, *options).out == limited
 
 
-def test_the_order_that_other_toolkits_limit_a_model_to(example):
+def test_the_order_of_the_ini_limits_models_of_other_toolkits(example):
     plain = decode(example.ini, example.text).out
     assert decode(example.changed_ini("KENLM", "SRILM"), example.text).out == plain
-    # kenlm uses the whole model.
+    # KenLM ignores the order and uses the whole model.
     assert decode(example.changed_ini("order=3", "order=2"), example.text).out == plain
     ini = example.changed_ini("KENLM", "SRILM")
     ini.write_text(ini.read_text().replace("order=3", "order=2"))
@@ -202,12 +202,12 @@ def test_another_table(example, tmp_path):
     assert outcome.out == b"".join(b" ".join(w * 2 for w in sentence) + b"\n" for sentence in example.sentences)
 
 
-def test_what_it_says(example, tmp_path):
+def test_messages(example, tmp_path):
     outcome = run_inside("decode", "--moses-ini", example.ini, example.text, "-o", tmp_path / "out")
     assert outcome.code == 0
     first, paths, share, last = outcome.err.splitlines()
-    where = f"{example.ini}: its paths are relative to {example.ini.parent}, because "
-    assert paths.startswith(f"phrasetool: {where}")
+    prefix = f"{example.ini}: its paths are relative to {example.ini.parent}, because "
+    assert paths.startswith(f"phrasetool: {prefix}")
     assert paths.endswith(" does not exist in the working directory, where Moses looks")
     assert "6 sentences; " in first
     assert "1 word has no translation and will be copied" in first
@@ -216,7 +216,7 @@ def test_what_it_says(example, tmp_path):
     assert "mean model score" in last
 
 
-def test_a_text_that_the_table_does_not_know(example, tmp_path):
+def test_a_text_of_unknown_words(example, tmp_path):
     text = write(tmp_path / "text", b"zz yy xx\nvv\n" * 5)
     refused = run_inside("decode", "--moses-ini", example.ini, text, "-q", "-o", tmp_path / "out")
     assert refused.code == 1
@@ -234,7 +234,7 @@ def test_help_ends_with_an_example():
     assert all(line.startswith("phrasetool decode --moses-ini") for line in lines[lines.index("Example:") + 1 :])
 
 
-# What is wrong, where, and what is said: (file, from, to, message).
+# Invalid models: (file, text to replace or None to append, new text, message).
 FAULTS = [
     ("moses.ini", "Model0=", "Model0= 1", r"moses.ini:\d+: TranslationModel0 has 4 features but 5"),
     ("moses.ini", "LM0=", "LM1=", r"moses.ini:\d+: there is no feature LM1"),
@@ -259,7 +259,7 @@ FAULTS = [
 
 @pytest.fixture
 def malformed(tmp_path, example):
-    """A model with four table scores whose files are not packed."""
+    """Return a function that writes an invalid model with four table scores and uncompressed files."""
 
     def build(name, old, new):
         rng = random.Random(1)
@@ -308,7 +308,7 @@ def test_damaged_gzip(example, tmp_path):
     assert "0 bytes" in decode(example.ini, example.text, "--table", table).message
 
 
-def test_nothing_the_model_needs_is_written_over(example, tmp_path):
+def test_model_files_are_not_overwritten(example, tmp_path):
     arguments = (example.ini, example.text)
     files = [example.ini, example.text, example.arpa, example.ini.parent / "table.gz"]
     before = [path.read_bytes() for path in files]
@@ -342,7 +342,7 @@ def test_missing_files(example, tmp_path):
 
 
 def test_as_a_process(example, tmp_path):
-    """The installed command, with a reader that goes away."""
+    """The output of a separate process is the same."""
     outcome = run_outside("decode", "--moses-ini", example.ini, example.text)
     assert outcome.code == 0
     assert outcome.out == decode(example.ini, example.text).out
@@ -356,14 +356,14 @@ def test_as_a_process(example, tmp_path):
         (("--segmentation",), "--segmentation is for the list of --n-best-list"),
     ],
 )
-def test_options_that_nothing_would_come_of_are_refused(example, options, message):
+def test_options_without_effect_are_refused(example, options, message):
     outcome = decode(example.ini, example.text, *options)
     assert (outcome.code, outcome.out) == (2, b"")
     assert message in outcome.message
 
 
-def test_a_name_that_the_table_does_not_know_is_copied_with_a_warning(example):
-    """Only a text long enough to tell is refused."""
+def test_a_short_text_of_unknown_words_is_copied_with_a_warning(example):
+    """Only a text with enough tokens is refused."""
     few = run_inside("decode", "--moses-ini", example.ini, "-", "-q", stdin=b"Anna Meier\n")
     assert (few.code, few.out) == (0, b"Anna Meier\n")
     assert "100.0 % of its 2 tokens have no translation" in few.message

@@ -1,4 +1,4 @@
-"""The demo's files; its whole way is what `make demo` runs."""
+"""The files of the demo; `make demo` runs all of its steps."""
 
 import shlex
 import shutil
@@ -10,10 +10,10 @@ from phrasetool_cli.commands import demo as steps
 from tests.commands import run_inside
 
 
-def test_what_is_tried_next_works(demo_files, monkeypatch):
+def test_the_suggested_commands_work(demo_files, monkeypatch):
     monkeypatch.chdir(demo_files)
     lines = [line.strip() for line in steps._NEXT.format("demo").splitlines() if line.startswith("  phrasetool ")]
-    # The last is for a model of one's own.
+    # The last command is for a user's own model.
     *lines, own = lines
     assert len(lines) == 3
     assert own.startswith("phrasetool improve ")
@@ -23,8 +23,8 @@ def test_what_is_tried_next_works(demo_files, monkeypatch):
         assert outcome.code == 0, outcome.err
 
 
-def test_files_are_made_again_but_no_folder_of_a_user_is_touched(demo_files, tmp_path):
-    # A copy: other tests read the files of the fixture.
+def test_a_folder_of_the_demo_is_replaced_but_no_other(demo_files, tmp_path):
+    # Change a copy, because other tests read the fixture's files.
     copy = shutil.copytree(demo_files / "demo", tmp_path / "demo")
     steps.prepare(copy)
     assert not (copy / "engine" / "moses.ini").exists()
@@ -37,6 +37,6 @@ def test_files_are_made_again_but_no_folder_of_a_user_is_touched(demo_files, tmp
     assert (outcome.code, outcome.message[:11]) == (1, "phrasetool:")
 
 
-def test_what_is_not_installed_is_seen():
+def test_missing_packages_are_detected():
     assert steps.has("numpy", "click")
     assert not steps.has("numpy", "no_such_package")

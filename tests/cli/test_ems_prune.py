@@ -1,4 +1,4 @@
-"""`phrasetool ems-prune`: stems in, stems out."""
+"""`phrasetool ems-prune`, whose arguments are stems of file names."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from tests.commands import read, run_inside, write
 from tests.tables import TABLES
 
 TEXT = TABLES["seven fields"]
-# What the experiment management system takes for a crash when it stands in a step's standard error, in any case.
+# Texts in a step's standard error, in upper or lower case, that the experiment management system takes for a crash.
 CRASHES = re.compile(
     "error|killed|core dumped|can't read|no such file or directory|unknown option|died at|exit code|permission denied|"
     "segmentation fault|abort|no space left on device|: not found|can't locate|unrecognized option|exception",
@@ -30,7 +30,7 @@ def test_stems(model_folder, tmp_path, name):
     assert read(tmp_path / "phrase-table-pruned.3.gz") == plain.out
 
 
-def test_a_reordering_table_in_step(model_folder, tmp_path):
+def test_the_reordering_table_is_pruned_too(model_folder, tmp_path):
     lines = [line.split(b" ||| ") for line in TEXT.splitlines()]
     write(tmp_path / "pt.gz", TEXT)
     write(tmp_path / "ro.gz", b"".join(b" ||| ".join([*line[:2], b"0.5 0.5"]) + b"\n" for line in lines))
@@ -66,7 +66,7 @@ def test_a_factored_table_keeps_its_suffix(model_folder, tmp_path):
         (["pt.gz"], ["pt", "small"], 2, "give one of --threshold"),
     ],
 )
-def test_bad_use(model_folder, tmp_path, monkeypatch, files, arguments, code, message):
+def test_bad_usage(model_folder, tmp_path, monkeypatch, files, arguments, code, message):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PHRASETOOL_MODEL", str(model_folder))
     for name in files:

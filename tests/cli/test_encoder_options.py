@@ -1,4 +1,4 @@
-"""`annotate` and `prune` with a sentence encoder from elsewhere."""
+"""`annotate` and `prune` with an external sentence encoder."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ def table(tmp_path):
 
 
 def similarities(path):
-    """The last two columns of a table, as the decoder sees them."""
+    """Return the similarities that the last two columns of a table encode."""
     lines = read(path).splitlines()
     return np.log([[float(x) for x in line.split(b" ||| ")[2].split()[-2:]] for line in lines]) + 1
 
@@ -34,7 +34,7 @@ def similarities(path):
 def test_annotate(folder, table, tmp_path):
     outcome = run_inside("annotate", table, "--encoder", folder, "-o", tmp_path / "a.gz", "--json", tmp_path / "a.json")
     assert outcome.code == 0, outcome.err
-    assert "tells pairs from others with AUC" in outcome.err
+    assert "ranks true pairs above random ones with AUC" in outcome.err
     assert "thresholds of other encoders and models do not apply" in outcome.err
     document = json.loads((tmp_path / "a.json").read_text())
     assert document["columns"] == 2
@@ -68,18 +68,18 @@ def test_annotate_with_a_model_too(folder, table, model_folder, tmp_path):
 def test_prune_by_threshold_and_saved_scores(folder, table, tmp_path):
     prune = ("prune", table, "-t", "0.1", "--keep-top", "0", "--protect", "none", "-q")
     saved = tmp_path / "scores.parquet"
-    one = run_inside(
+    scored = run_inside(
         *prune, "--encoder", folder, "--similarities", saved, "-o", tmp_path / "one.gz", "--stats", tmp_path / "s"
     )
-    assert one.code == 0, one.err
+    assert scored.code == 0, scored.err
     statistics = json.loads((tmp_path / "s").read_text())
     assert statistics["signature"].startswith("encoder:static-")
     assert statistics["model_fit"]["auc"] > 0.8
-    # From here on the encoder is not needed, nor its vectors.
+    # The second run needs neither the encoder nor its vectors.
     (store,) = tmp_path.glob("t.*.vectors")
     shutil.rmtree(store)
-    other = run_inside(*prune, "--similarities", saved, "-o", tmp_path / "other.gz")
-    assert other.code == 0, other.err
+    reused = run_inside(*prune, "--similarities", saved, "-o", tmp_path / "other.gz")
+    assert reused.code == 0, reused.err
     assert 0 < len(read(tmp_path / "one.gz")) < len(read(table))
     assert read(tmp_path / "one.gz") == read(tmp_path / "other.gz")
     annotated = tmp_path / "a.gz"
@@ -89,7 +89,7 @@ def test_prune_by_threshold_and_saved_scores(folder, table, tmp_path):
 
 
 @pytest.mark.parametrize("options", [("--target-size", "0.5", "--method", "semantic+count"), ("--sweep", "0:0.4:0.2")])
-def test_prune_in_other_ways(options, folder, table, tmp_path):
+def test_prune_by_size_and_sweep(options, folder, table, tmp_path):
     output = () if "--sweep" in options else ("-o", tmp_path / "o.gz")
     outcome = run_inside("prune", table, "--encoder", folder, *options, *output)
     assert outcome.code == 0, outcome.err
@@ -100,13 +100,13 @@ def test_all_kinds_of_folders(table, tmp_path):
     plain = transformer_folder(tmp_path / "plain")
     for folder in (plain, sentence_folder(tmp_path / "sentence", plain)):
         out = tmp_path / f"{folder.name}.gz"
-        # With random weights, letters that words share tell a little.
+        # The weights are random: only characters that words share make pairs similar.
         outcome = run_inside("annotate", table, "--encoder", folder, "--prefix", "q ", "-o", out, "--force")
         assert outcome.code == 0, outcome.err
         assert np.ptp(similarities(out)) > 0.1
 
 
-def test_the_store_may_be_named(folder, table, tmp_path):
+def test_the_store_can_be_named(folder, table, tmp_path):
     for _ in range(2):
         outcome = run_inside(
             "annotate", table, "--encoder", folder, "--encoder-store", tmp_path / "kept", "-o", tmp_path / "a.gz", "-q"
@@ -114,8 +114,8 @@ def test_the_store_may_be_named(folder, table, tmp_path):
         assert outcome.code == 0, outcome.err
     assert (tmp_path / "kept" / "store.json").is_file()
     assert not list(tmp_path.glob("*.vectors"))
-    other = static_folder(tmp_path / "other", config={"normalize": False})
-    outcome = run_inside("annotate", table, "--encoder", other, "--encoder-store", tmp_path / "kept", "-q")
+    other_encoder = static_folder(tmp_path / "other", config={"normalize": False})
+    outcome = run_inside("annotate", table, "--encoder", other_encoder, "--encoder-store", tmp_path / "kept", "-q")
     assert outcome.code == 1
     assert "holds vectors of another encoder" in outcome.message
     assert outcome.message.endswith("; name another folder with --encoder-store")
@@ -144,20 +144,20 @@ def test_the_store_may_be_named(folder, table, tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_meant(arguments, message):
+def test_bad_usage(arguments, message):
     outcome = run_inside(*arguments)
     assert outcome.code == 2
     assert message in outcome.err
 
 
-def test_a_model_of_our_own_is_no_sentence_encoder(model_folder, table):
+def test_a_phrasetool_model_is_not_a_sentence_encoder(model_folder, table):
     outcome = run_inside("annotate", table, "--encoder", model_folder)
     assert outcome.code == 2
     assert f"{model_folder} is a model of phrasetool; name it with -m" in outcome.err
 
 
 @pytest.mark.parametrize("missing", ["tokenizer.json", "model.safetensors"])
-def test_folders_that_lack_something(missing, table, tmp_path):
+def test_incomplete_folders(missing, table, tmp_path):
     folder = static_folder(tmp_path / "static")
     (folder / missing).unlink()
     outcome = run_inside("annotate", table, "--encoder", folder)
@@ -179,17 +179,17 @@ def test_a_missing_package_is_named(table, tmp_path):
     assert "phrasetool[encoders]" in outcome.stderr, outcome.stderr
 
 
-def test_an_encoder_that_knows_one_language_is_refused(tmp_path):
+def test_an_encoder_with_unaligned_languages_is_refused(tmp_path):
     vectors = np.random.default_rng(1).normal(size=(len(WORDS), 8))
-    apart, table = static_folder(tmp_path / "apart", vectors=vectors), write(tmp_path / "t.gz", table_lines(1500))
-    outcome = run_inside("prune", table, "-t", "0", "--encoder", apart, "-o", tmp_path / "o.gz")
+    unaligned, table = static_folder(tmp_path / "apart", vectors=vectors), write(tmp_path / "t.gz", table_lines(1500))
+    outcome = run_inside("prune", table, "-t", "0", "--encoder", unaligned, "-o", tmp_path / "o.gz")
     assert outcome.code == 1
     assert "hardly better than chance (AUC 0." in outcome.err.splitlines()[-1]
     assert outcome.err.splitlines()[-1].endswith("--force continues anyway")
     assert not (tmp_path / "o.gz").exists()
 
 
-def test_an_interrupted_run_goes_on(folder, table, tmp_path, monkeypatch):
+def test_an_interrupted_run_is_resumed(folder, table, tmp_path, monkeypatch):
     encode, left = StaticEncoder.encode, [1]
 
     def interrupted(self, texts, side):
@@ -212,14 +212,14 @@ CHECK = f"sys.exit(bool({LIBRARIES} & set(sys.modules)))"
 
 
 @pytest.mark.parametrize("command", ["annotate", "prune", "train"])
-def test_help_imports_no_library_of_models(command):
+def test_help_imports_no_model_library(command):
     code = f"import sys\nfrom phrasetool_cli.main import cli\ntry:\n    cli(['{command}', '--help'])\n"
     code += "except SystemExit:\n    pass\n" + CHECK
     outcome = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, check=False)
     assert outcome.returncode == 0, outcome.stderr
 
 
-def test_a_model_of_ours_imports_no_library_of_models(model_folder, tmp_path):
+def test_a_phrasetool_model_imports_no_model_library(model_folder, tmp_path):
     table = write(tmp_path / "t.gz", b"das haus ||| the house ||| 0.5\n")
     code = (
         "import sys\nfrom phrasetool_cli.main import main\ntry:\n"
@@ -231,7 +231,7 @@ def test_a_model_of_ours_imports_no_library_of_models(model_folder, tmp_path):
     assert (tmp_path / "t.annotated.gz").is_file()
 
 
-def test_a_vector_run_imports_no_torch(folder, table):
+def test_static_vectors_import_no_torch(folder, table):
     outcome = run_outside("annotate", table, "--encoder", folder, "-q", PYTHONPROFILEIMPORTTIME="1")
     assert outcome.code == 0
     assert "safetensors" in outcome.err

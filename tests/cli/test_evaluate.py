@@ -24,13 +24,13 @@ def run(*arguments, **options):
 
 
 def text_of(*arguments, **options):
-    """What a run that works prints."""
+    """Return the standard output of a run that succeeds."""
     outcome = run(*arguments, **options)
     assert outcome.code == 0, outcome.err
     return outcome.out.decode()
 
 
-def test_a_table_to_be_read(texts):
+def test_the_text_output(texts):
     result = text_of(texts["better.en"], texts["worse.en.gz"], "-r", texts["truth.en"], "--samples", 100)
     lines = result.splitlines()
     assert lines[0] == f"12 lines, 1 reference ({texts['truth.en']})"
@@ -96,7 +96,7 @@ def test_a_margin_gives_verdicts(texts):
     assert run(*files, "--margin", "0").code == 2
 
 
-def test_runs_of_one_system_are_files_behind_one_another(texts, tmp_path):
+def test_consecutive_files_are_runs_of_one_system(texts, tmp_path):
     files = [write(tmp_path / name, text.encode()) for name, text in [
         ("base.1", WORSE), ("base.2", TRUTH.replace("dog", "cat")), ("new.1", BETTER), ("new.2", BETTER),
     ]]  # fmt: skip
@@ -104,7 +104,7 @@ def test_runs_of_one_system_are_files_behind_one_another(texts, tmp_path):
     result = text_of(*options, "--runs", 2, "--margin", 1)
     assert re.search(r"\n  base\.1, 2 runs \(baseline\) +\d+\.\d\d +\d+\.\d\d +±", result)
     assert "\n  new.1 is non-inferior (margin 1)\n" in result
-    assert f"Warning: {files[3]} and {files[2]} are equal, and count as two runs." in result
+    assert f"Warning: {files[3]} and {files[2]} are equal, but count as two runs." in result
     first, second = json.loads(text_of(*options, "--runs", 2, "--json"))["metrics"][0]["systems"]
     assert (first["files"], second["files"]) == ([str(f) for f in files[:2]], [str(f) for f in files[2:]])
     assert first["score"] == sum(first["run_scores"]) / 2
@@ -117,14 +117,14 @@ def test_runs_of_one_system_are_files_behind_one_another(texts, tmp_path):
     assert run(*options, "--runs", 4, "--margin", 1).code == 2
 
 
-def test_files_of_one_name_are_told_apart(texts, tmp_path):
+def test_files_with_the_same_name_are_distinguished(texts, tmp_path):
     (tmp_path / "other").mkdir()
-    other = write(tmp_path / "other" / "better.en", WORSE.encode())
-    result = text_of(texts["better.en"], other, "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20)
-    assert str(other) in result
+    namesake = write(tmp_path / "other" / "better.en", WORSE.encode())
+    result = text_of(texts["better.en"], namesake, "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20)
+    assert str(namesake) in result
 
 
-def test_what_does_not_go_together_is_said(texts, tmp_path):
+def test_mismatched_texts_are_reported(texts, tmp_path):
     plain = write(tmp_path / "plain.en", b"A man, a dog.\nTwo women.\nThe dog runs.\n" * 4)
     result = text_of(plain, "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20)
     assert f"Warning: {texts['truth.en']} looks tokenised, {plain} does not." in result
@@ -146,7 +146,7 @@ def test_bytes_that_are_not_utf8_and_line_ends(texts, tmp_path):
     assert f"Warning: {latin} is not UTF-8" in result
 
 
-def test_characters_that_look_like_line_ends_are_none(tmp_path):
+def test_only_line_feeds_end_lines(tmp_path):
     odd = write(tmp_path / "odd.en", "a b c\u2028d e\x0bf\x85g\nh i j k\n".encode())
     result = text_of(odd, "-r", odd, "--metrics", "bleu", "--samples", 20)
     assert result.startswith("2 lines")
@@ -158,8 +158,8 @@ def test_standard_input(texts):
     assert run("-", "-r", "-", stdin=TRUTH.encode()).code == 2
 
 
-def fails(*arguments):
-    """The message of the error a user would see."""
+def error_message(*arguments):
+    """Return the error message of a run that fails."""
     outcome = run(*arguments)
     assert outcome.code == 1
     assert outcome.out == b""
@@ -169,17 +169,17 @@ def fails(*arguments):
 def test_different_numbers_of_lines_are_named(texts, tmp_path):
     short = write(tmp_path / "short.en", TRUTH.partition("\n")[0].encode())
     message = f"has 1 lines, but the reference {texts['truth.en']} has 12"
-    assert fails(short, "-r", texts["truth.en"]) == f"{short}: {message}"
-    assert fails(texts["better.en"], short, "-r", texts["truth.en"]) == f"{short}: {message}"
+    assert error_message(short, "-r", texts["truth.en"]) == f"{short}: {message}"
+    assert error_message(texts["better.en"], short, "-r", texts["truth.en"]) == f"{short}: {message}"
     expected = f"{texts['better.en']}: has 12 lines, but the reference {short} has 1"
-    assert fails(texts["better.en"], "-r", texts["truth.en"], "-r", short) == expected
+    assert error_message(texts["better.en"], "-r", texts["truth.en"], "-r", short) == expected
 
 
 def test_files_that_cannot_be_read(texts, tmp_path):
     empty = write(tmp_path / "empty.en", b"")
-    assert fails(empty, "-r", texts["truth.en"]) == f"{empty}: the file has no lines"
+    assert error_message(empty, "-r", texts["truth.en"]) == f"{empty}: the file has no lines"
     missing = tmp_path / "missing.en"
-    assert fails(texts["better.en"], "-r", missing) == f"{missing}: No such file or directory"
+    assert error_message(texts["better.en"], "-r", missing) == f"{missing}: No such file or directory"
 
 
 @pytest.mark.parametrize(
@@ -209,21 +209,19 @@ def test_the_reference_run(reference, name, bleu):
     assert round(json.loads(result)["metrics"][0]["systems"][0]["score"], 2) == bleu
 
 
-def test_a_text_of_another_language_is_told(tmp_path):
+def test_a_text_in_another_language_is_reported(tmp_path):
     write(tmp_path / "ref", b"the house is green .\n" * 20)
     write(tmp_path / "hyp", b"das haus ist gr\xc3\xbcn\n" * 20)
-    warning = (
-        f"Warning: BLEU of {tmp_path / 'hyp'} is 0.00, and 0.0 % of its words stand in the reference of their line"
-    )
+    warning = f"Warning: BLEU of {tmp_path / 'hyp'} is 0.00, and 0.0 % of its words are in the reference of their line"
     assert warning in text_of(tmp_path / "hyp", "-r", tmp_path / "ref")
-    # --quiet leaves warnings, and out what is only good to know.
+    # --quiet keeps warnings and suppresses information.
     quiet = text_of(tmp_path / "hyp", "-r", tmp_path / "ref", "-q")
     assert warning in quiet
     assert "Text was scored as it is" not in quiet
 
 
-def test_a_reference_in_the_source_language_is_told(reference):
-    """Sentences share names, numbers and punctuation with their source: BLEU is low, not 0."""
+def test_a_reference_in_the_source_language_is_reported(reference):
+    """BLEU is low but not 0, because sentences share names, numbers and punctuation with their source."""
     hypothesis, source = reference / "test_2016_flickr.moses.en", reference.parent / "test_2016_flickr.de"
     assert ": another text, language or order of lines?" in text_of(
         hypothesis, "-r", source, "--metrics", "bleu", "--samples", 2
@@ -246,7 +244,10 @@ def test_samples_without_a_match_or_a_word(tmp_path):
 def test_a_reference_without_a_word_and_a_system_named_twice(texts, tmp_path):
     blank = write(tmp_path / "blank", b"\n \n" * 6)
     outcome = run(texts["better.en"], "-r", blank)
-    assert (outcome.code, outcome.message) == (1, f"phrasetool: {blank}: has no words; expected a translation a line")
+    assert (outcome.code, outcome.message) == (
+        1,
+        f"phrasetool: {blank}: has no words; expected one translation per line",
+    )
     twice = run(texts["better.en"], texts["better.en"], "-r", texts["truth.en"])
     assert (twice.code, "named twice" in twice.message) == (2, True)
     assert run(texts["better.en"], "-r", texts["truth.en"], "--samples", 1).code == 2
@@ -261,7 +262,7 @@ def test_words_that_sacrebleu_splits_are_counted(tmp_path, space):
 
 
 def test_lines_that_are_too_long_for_ter(tmp_path):
-    """Its table of edit distances would fill the memory."""
+    """The table of edit distances would exhaust memory."""
     texts = [write(tmp_path / name, b"a b\n" + b"a b c d " * 25_000 + b"\n") for name in ("translation", "reference")]
     outcome = run_inside("evaluate", texts[0], "-r", texts[1], "--samples", 2)
     assert outcome.code == 1

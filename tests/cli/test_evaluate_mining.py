@@ -25,11 +25,11 @@ def test_figures(files):
     report = json.loads((files / "j").read_text())
     assert [point["threshold"] for point in report["curve"]] == [1.5, 1.2, 1.1, 0.9]
     assert report["best"]["f1"] == pytest.approx(2 / 3)
-    first = (files / "c.svg").read_text()
-    assert "<svg" in first
-    assert "recall" in first
+    figure = (files / "c.svg").read_text()
+    assert "<svg" in figure
+    assert "recall" in figure
     run_inside("evaluate-mining", "mined.tsv", "gold.tsv", "--figure", "d.svg")
-    assert (files / "d.svg").read_text() == first
+    assert (files / "d.svg").read_text() == figure
 
 
 def test_nothing_mined(files):
@@ -54,7 +54,7 @@ def test_nothing_mined(files):
         (("mined.tsv", "gold.tsv", "--figure", "gold.svg.svg/x.svg"), 1, "cannot write"),
     ],
 )
-def test_what_cannot_be_meant(files, arguments, code, message):
+def test_bad_usage(files, arguments, code, message):
     (files / "bad.tsv").write_text("1\ta\tb\nnan\ta\tb\n")
     (files / "empty.tsv").write_text("\n")
     (files / "half.tsv").write_text("a\t \n")

@@ -34,8 +34,8 @@ def test_evaluate_model(pairs, trained):
     assert report["auc_random_words"] > 0.9
 
 
-def test_figures_are_those_of_ranking_by_hand(pairs, trained):
-    """All pairs in one lot: each target among all of them, by the mean of both similarities."""
+def test_figures_equal_those_of_a_naive_ranking(pairs, trained):
+    """With enough candidates, each target is ranked among all targets, by the mean of both similarities."""
     options = ("-m", trained, "--candidates", "1000", "--json")
     report = json.loads(run_inside("evaluate-model", pairs, *options).out)
     lines = list(dict.fromkeys(tuple(line.split(" ||| ")[:2]) for line in pair_lines().decode().splitlines()))
@@ -45,20 +45,20 @@ def test_figures_are_those_of_ranking_by_hand(pairs, trained):
     matrix = np.array([model.similarity([source] * len(targets), targets).mean(axis=1) for source in sources])
     ranks = []
     for i, target in enumerate(targets):
-        others = [j for j, other in enumerate(targets) if other != target]
-        ranks.append(1 + sum(matrix[i, j] >= matrix[i, i] for j in others))
+        wrong_targets = [j for j, wrong in enumerate(targets) if wrong != target]
+        ranks.append(1 + sum(matrix[i, j] >= matrix[i, i] for j in wrong_targets))
     ranks = np.array(ranks)
-    # Ties to the last digit may fall on either side.
+    # Similarities that are equal up to the last digit may be ranked in either order.
     near = 2.5 / len(lines)
     assert report["accuracy_at_1"] == pytest.approx((ranks == 1).mean(), abs=near)
     assert report["accuracy_at_10"] == pytest.approx((ranks <= 10).mean(), abs=near)
     assert report["mean_reciprocal_rank"] == pytest.approx((1 / ranks).mean(), abs=near)
-    true, other = matrix.diagonal(), matrix[~np.eye(len(lines), dtype=bool)]
-    area = np.mean([(other < value).mean() + (other == value).mean() / 2 for value in true])
+    true, wrong = matrix.diagonal(), matrix[~np.eye(len(lines), dtype=bool)]
+    area = np.mean([(wrong < value).mean() + (wrong == value).mean() / 2 for value in true])
     assert report["auc_other_targets"] == pytest.approx(area, abs=0.002)
 
 
-def test_a_share_of_the_pairs_by_a_seed(pairs, trained):
+def test_the_seed_selects_the_pairs(pairs, trained):
     def figures(*options):
         outcome = run_inside("evaluate-model", pairs, "-m", trained, "--json", *options)
         assert outcome.code == 0, outcome.err
@@ -70,7 +70,7 @@ def test_a_share_of_the_pairs_by_a_seed(pairs, trained):
     assert figures("--limit", "50", "--seed", "4") != first
     assert figures("--candidates", "10")["candidates"] == 10
     assert figures("--max-length", "1")["pairs"] == 30
-    # Among fewer targets the true one is found more easily.
+    # Among fewer candidates, the true target ranks first more often.
     assert figures("--candidates", "2")["accuracy_at_1"] > figures()["accuracy_at_1"]
 
 
@@ -90,7 +90,7 @@ def test_bad_requests(pairs, trained, tmp_path, monkeypatch, arguments, code, me
     assert "Traceback" not in outcome.err
 
 
-def test_pairs_that_are_none(trained, tmp_path):
+def test_invalid_pairs(trained, tmp_path):
     outcome = run_inside("evaluate-model", write(tmp_path / "p", b"a b\n"), "-m", trained)
     assert outcome.code == 1
     assert "p:1: expected `source ||| target`" in outcome.message

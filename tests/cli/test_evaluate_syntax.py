@@ -1,4 +1,4 @@
-"""`evaluate-model` and `neighbours` with an encoder of syntax."""
+"""`evaluate-model` and `neighbours` with a syntactic encoder."""
 
 import json
 
@@ -13,8 +13,8 @@ SENTENCES = toy_sentences("en", 60, 1)
 
 @pytest.fixture
 def texts(tmp_path):
-    words = write(tmp_path / "words", "".join(" ".join(one.words) + "\n" for one in SENTENCES).encode())
-    tags = write(tmp_path / "tags", "".join(" ".join(one.tags) + "\n" for one in SENTENCES).encode())
+    words = write(tmp_path / "words", "".join(" ".join(sentence.words) + "\n" for sentence in SENTENCES).encode())
+    tags = write(tmp_path / "tags", "".join(" ".join(sentence.tags) + "\n" for sentence in SENTENCES).encode())
     return words, tags
 
 
@@ -33,7 +33,8 @@ def test_figures_are_shown_and_written(syntax_folder, texts, tmp_path):
         in shown
     )
     pairs = (
-        " ".join(f"{word}|{tag}" for word, tag in zip(one.words, one.tags, strict=True)) + "\n" for one in SENTENCES
+        " ".join(f"{word}|{tag}" for word, tag in zip(sentence.words, sentence.tags, strict=True)) + "\n"
+        for sentence in SENTENCES
     )
     factored = write(tmp_path / "factored", "".join(pairs).encode())
     assert run_inside("evaluate-model", factored, "-m", syntax_folder).out == outcome.out
@@ -42,7 +43,7 @@ def test_figures_are_shown_and_written(syntax_folder, texts, tmp_path):
     assert literal["vectors"]["model"]["fd"] != model["fd"]
 
 
-def test_what_cannot_be_measured_is_refused(syntax_folder, model_folder, texts, tmp_path):
+def test_bad_usage(syntax_folder, model_folder, texts, tmp_path):
     words, tags = texts
     few = write(tmp_path / "few", b"a|DET\n" * 5)
     outcome = run_inside("evaluate-model", few, "-m", syntax_folder)
@@ -51,8 +52,8 @@ def test_what_cannot_be_measured_is_refused(syntax_folder, model_folder, texts, 
     assert (bare.code, f"{tags}:1: expected word|TAG, found 'DET'" in bare.message) == (1, True)
     two = run_inside("evaluate-model", tags, words, "-m", syntax_folder)
     assert (two.code, "one tagged text" in two.err) == (2, True)
-    other = run_inside("evaluate-model", tags, "-m", model_folder, "--literal")
-    assert (other.code, "--words and --literal are for an encoder of syntax" in other.err) == (2, True)
+    semantic = run_inside("evaluate-model", tags, "-m", model_folder, "--literal")
+    assert (semantic.code, "--words and --literal are for an encoder of syntax" in semantic.err) == (2, True)
 
 
 def test_neighbours_by_syntax(syntax_folder, texts):

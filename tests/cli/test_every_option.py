@@ -1,8 +1,8 @@
 # ruff: noqa: E501  (rows are whole command lines)
-"""Every option of every command does something: two runs, without and with it, differ in what they write or say.
+"""Every option of every command has an effect: the output of a run with the option differs from that of one without.
 
-An option whose effect cannot be seen in this way has a reason in its row.  An option without a row fails, and so does a
-row without an option.
+An option whose effect cannot be seen in this way has a reason in its row.  An option without a row is an error,
+and so is a row without an option.
 """
 
 import hashlib
@@ -35,11 +35,11 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Why:
-    """Why two runs do not differ.
+    """A reason why no two runs are compared.
 
     Args:
-        reason: for a reader.
-        file: a test that checks the option in another way, and names it.
+        reason: an explanation for readers.
+        file: a test file that names the option and checks it in another way; empty if there is none.
     """
 
     reason: str
@@ -48,12 +48,12 @@ class Why:
 
 @dataclass(frozen=True)
 class Fails:
-    """Arguments with which the command ends with an error that names something.
+    """Arguments that make the command fail.
 
     Args:
-        arguments: after those of the command.
-        message: in the error.
-        base: in the place of the command's own.
+        arguments: appended to the command line.
+        message: text that the error contains.
+        base: command line to use instead of that in `BASES`.
     """
 
     arguments: str
@@ -64,7 +64,7 @@ class Fails:
 SPEED = Why("changes speed and memory, never the output")
 RAY = Why("the output of Ray is that of threads", "tests/phrasetool/cluster/test_ray_runner.py")
 RESUMED = Why("matters after an interruption", "tests/cli/test_resume.py")
-# Rows of options that mean the same wherever they are.
+# Rows of options that have the same meaning in every command.
 ANYWHERE = {
     "--quiet": "-q",
     "--verbose": "-v",
@@ -79,7 +79,7 @@ ANYWHERE = {
     "--resume": RESUMED,
     "--device": Fails("--device nowhere", "nowhere"),
 }
-# How a command reads a table: command lines without and with the option, which hold {} where the table stands.
+# Rows of options for reading tables: what replaces `{table}` in a command line, without and with the option.
 READING = {
     "--on-error": ("{malformed}", "{malformed} --on-error skip"),
     "--allow-empty": ("{empty}", "{empty} --allow-empty"),
@@ -370,7 +370,7 @@ ROWS = {
     },
     "pivot": {
         "--output": "-o other",
-        "--extra-columns": "--extra-columns ways",
+        "--extra-columns": "--extra-columns paths",
         "--similarity-columns": (
             "in/ab.similar in/bc.similar -o out",
             "in/ab.similar in/bc.similar -o out --similarity-columns 5,6",
@@ -783,16 +783,20 @@ ROWS = {
 
 
 def options_of(name):
-    """All options of a command but --help, by their longest spelling."""
+    """Return the longest spelling of each visible option of a command except --help."""
     with cli.make_context("phrasetool", [], resilient_parsing=True) as overview:
         command = cli.get_command(overview, name)
         with click.Context(command, parent=overview) as context:
-            options = [one for one in command.get_params(context) if isinstance(one, click.Option) and not one.hidden]
+            options = [
+                parameter
+                for parameter in command.get_params(context)
+                if isinstance(parameter, click.Option) and not parameter.hidden
+            ]
             return {max(option.opts, key=len) for option in options} - {"--help"}
 
 
 def rows_of(name):
-    """Option -> row, with those that mean the same wherever they are."""
+    """Return option -> row of a command, including the rows of `ANYWHERE` and `READING`."""
     rows = dict(ROWS[name])
     for option in options_of(name) - rows.keys():
         if option in ANYWHERE:
@@ -813,12 +817,12 @@ def test_every_option_has_a_row():
         assert rows.keys() - options == set(), f"{name}: rows without an option"
 
 
-def test_every_command_is_here():
+def test_every_command_has_rows():
     assert COMMANDS.keys() - ROWS.keys() == {"train", "binarize"}
 
 
 def write_table(folder, name, lines, change=lambda fields: fields):
-    """Lines of a table, with their fields changed."""
+    """Write lines of a table with changed fields; return the path."""
     fields = [change(line.rstrip(b"\n").split(b" ||| ")) for line in lines]
     return write(folder / name, b"".join(b" ||| ".join(line) + b"\n" for line in fields))
 
@@ -828,21 +832,22 @@ def reordering_lines(lines, seed):
     for line in lines:
         source, target = line.split(b" ||| ")[:2]
         shares = [
-            (one, two, 1 - one - two) for one, two in ((rng.uniform(0.1, 0.4), rng.uniform(0.1, 0.4)) for _ in "bf")
+            (first, second, 1 - first - second)
+            for first, second in ((rng.uniform(0.1, 0.4), rng.uniform(0.1, 0.4)) for _ in "bf")
         ]
         scores = b" ".join(b"%.6f" % share for side in shares for share in side)
         yield b"%s ||| %s ||| %s\n" % (source, target, scores)
 
 
 def write_inis(folder, lines):
-    """Model files: other weights, a reordering model, and a table that was extracted from the bitext."""
+    """Write inis, one with other weights and one with a reordering model, and reordering tables."""
     ini = INI.replace("path=", f"path={folder}/")
     ini = ini.replace("KENLM ", "KENLM ").replace("table.gz", "table")
     write(folder / "moses.ini", ini.encode())
-    other = ini.replace("LM0= 0.4", "LM0= 0.1").replace(
+    other_ini = ini.replace("LM0= 0.4", "LM0= 0.1").replace(
         "TranslationModel0= 0.3 0.2 0.4 0.1", "TranslationModel0= 0.1 0.1 0.9 0.1"
     )
-    write(folder / "other.ini", other.encode())
+    write(folder / "other.ini", other_ini.encode())
     feature = (
         f"LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff input-factor=0"
         f" output-factor=0 path={folder}/reordering\n[weight]\nLexicalReordering0= 0.5 0.3 0.3 0.3 0.3 0.3\n"
@@ -850,14 +855,14 @@ def write_inis(folder, lines):
     write(folder / "reordering.ini", ini.replace("[weight]\n", feature).encode())
     write(folder / "reordering", b"".join(reordering_lines(lines, 1)))
     write(folder / "reordering2", b"".join(reordering_lines(lines, 2)))
-    more = [*lines, b"zz zz ||| zz ||| 1\n"]
-    write(folder / "more.reordering", b"".join(reordering_lines(more, 3)))
+    longer = [*lines, b"zz zz ||| zz ||| 1\n"]
+    write(folder / "more.reordering", b"".join(reordering_lines(longer, 3)))
     write(folder / "malformed.reordering", b"".join(reordering_lines(lines, 1)) + b"malformed\n")
     write(folder / "other.reordering", b"".join(reordering_lines([b"yy ||| yy ||| 1\n"] * 40, 3)))
 
 
 def write_lists(folder):
-    """n-best lists, and translators of their words: `forward`, `backward`, `untrained`."""
+    """Write n-best lists, and translators of their words: `forward`, `backward`, `untrained`."""
     lists = folder / "lists"
     lists.mkdir()
     make_lists(lists)
@@ -896,7 +901,7 @@ def write_lists(folder):
 
 
 def write_sentences(folder, classifier_folder, toy_tagger_folder, syntax_folder):
-    """Texts for models of sentences, and those models."""
+    """Write sentence models and texts for them."""
     for name, model in (("classifier", classifier_folder), ("tagger", toy_tagger_folder), ("syntax", syntax_folder)):
         shutil.copytree(model, folder / name)
     random_parallel_model(3).save(folder / "classifier2")
@@ -906,10 +911,10 @@ def write_sentences(folder, classifier_folder, toy_tagger_folder, syntax_folder)
     sides = toy_lines(40)
     rng = random.Random(4)
     order = rng.sample(range(40), 40)
-    for side, lines, other in zip("st", sides, (range(40), order), strict=True):
+    for side, lines, indices in zip("st", sides, (range(40), order), strict=True):
         write(folder / f"toy.{side}", b"".join(line + b"\n" for line in lines))
-        write(folder / f"mixed.{side}", b"".join(lines[i] + b"\n" for i in other))
-        write(folder / f"mixed.ids.{side}", b"".join(b"%s%d\t%s\n" % (side.encode(), i, lines[i]) for i in other))
+        write(folder / f"mixed.{side}", b"".join(lines[i] + b"\n" for i in indices))
+        write(folder / f"mixed.ids.{side}", b"".join(b"%s%d\t%s\n" % (side.encode(), i, lines[i]) for i in indices))
     write(folder / "half.t", b"".join(line + b"\n" for line in sides[1][:20]))
     write(folder / "mixed.gold", b"".join(b"%s\t%s\n" % pair for pair in zip(*sides, strict=True)))
     write(folder / "mined", b"".join(b"%.3f\t%s\t%s\n" % (rng.random(), *pair) for pair in zip(*sides, strict=True)))
@@ -944,7 +949,7 @@ def write_sentences(folder, classifier_folder, toy_tagger_folder, syntax_folder)
 
 
 def write_pivots(folder, lines):
-    """Tables through a middle language, with variants."""
+    """Write source-pivot and pivot-target tables, and variants of them."""
     back = sorted(
         b" ||| ".join([fields[1], fields[0], *fields[2:]]) for fields in (line.split(b" ||| ") for line in lines)
     )
@@ -965,7 +970,7 @@ def write_pivots(folder, lines):
 
 
 def write_alignments(folder):
-    """Alignments of the training text, one at random, and a model made of it."""
+    """Write two random alignments of the training text, and a model extracted with the first."""
     sides = [(folder / f"train.{side}").read_bytes().splitlines() for side in ("src", "trg")]
     rng = random.Random(2)
     for name in ("aligned", "aligned2"):
@@ -985,7 +990,7 @@ def write_alignments(folder):
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory, classifier_folder, toy_tagger_folder, syntax_folder):
-    """All files that rows name, as `in/`."""
+    """Return the folder of all input files, which rows name as `in/`."""
     folder = tmp_path_factory.mktemp("inputs") / "in"
     write_experiment(folder)
     lines = sorted(table_lines())
@@ -1032,7 +1037,7 @@ def inputs(tmp_path_factory, classifier_folder, toy_tagger_folder, syntax_folder
 
 @pytest.fixture(scope="module")
 def only_place(inputs, tmp_path_factory):
-    """One for all tests, as some outputs name it."""
+    """Return the working directory: the same for all tests, because some outputs contain its path."""
     folder = tmp_path_factory.mktemp("place")
     (folder / "in").symlink_to(inputs)
     return folder
@@ -1040,19 +1045,19 @@ def only_place(inputs, tmp_path_factory):
 
 @pytest.fixture
 def place(only_place, monkeypatch):
-    """The working directory, which has the inputs as `in/`."""
+    """Change into the working directory, which has the inputs as `in/`; return it."""
     monkeypatch.chdir(only_place)
     return only_place
 
 
 def observed(name, line, place):
-    """What a command says and writes, but for how long it took and where it is."""
+    """Run a command; return its outcome, and its code, streams without times, and digests of its files."""
     for path in place.iterdir():
         if path.name != "in":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     tables = {kind: f"in/{kind}" for kind in ("table", "malformed", "empty", "unsorted", "reordering")}
     outcome = run_inside(name, *shlex.split(line.format(**tables)))
-    said = [
+    streams = [
         re.sub(r"[0-9][0-9:.,]* ?(ms|s)\b", "TIME", text)
         for text in (outcome.err, outcome.out.decode("utf-8", "replace"))
     ]
@@ -1060,26 +1065,26 @@ def observed(name, line, place):
         str(path.relative_to(place)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(place.rglob("*")) if path.is_file() and "in" not in path.relative_to(place).parts[:1]
     }  # fmt: skip
-    return outcome, (outcome.code, said, files)
+    return outcome, (outcome.code, streams, files)
 
 
 OBSERVED = {}
 
 
 def observed_once(name, line, place):
-    """The same, of a command that many rows begin with."""
+    """Return the result of `observed`, cached because many rows begin with the same command."""
     if (name, line) not in OBSERVED:
         OBSERVED[name, line] = observed(name, line, place)
     return OBSERVED[name, line]
 
 
 def options_with_runs(name):
-    """Options of a command whose rows are command lines."""
+    """Return the options of a command whose effect is checked by runs."""
     return sorted(option for option, row in rows_of(name).items() if not isinstance(row, Why))
 
 
-def changes_something(name, option, place):
-    """Check that an option changes what is written or said."""
+def check_option(name, option, place):
+    """Check that an option changes the output."""
     row = rows_of(name)[option]
     if isinstance(row, Fails):
         outcome, _ = observed(name, f"{row.base or BASES[name]} {row.arguments}", place)
@@ -1087,19 +1092,19 @@ def changes_something(name, option, place):
         assert row.message in outcome.err
         return
     before, after = row if isinstance(row, tuple) else (BASES[name], f"{BASES[name]} {row}")
-    one, seen = observed_once(name, before, place)
-    other, changed = observed(name, after, place)
-    assert 2 not in (one.code, other.code), one.err + other.err
-    assert 0 in (one.code, other.code), one.err + other.err
-    assert seen != changed
+    outcome_without, result_without = observed_once(name, before, place)
+    outcome_with, result_with = observed(name, after, place)
+    assert 2 not in (outcome_without.code, outcome_with.code), outcome_without.err + outcome_with.err
+    assert 0 in (outcome_without.code, outcome_with.code), outcome_without.err + outcome_with.err
+    assert result_without != result_with
 
 
 @pytest.mark.parametrize("name", [name for name in ROWS if options_with_runs(name)])
-def test_options_change_what_is_written_or_said(name, place):
-    for_each("option", options_with_runs(name))(changes_something)(name=name, place=place)
+def test_options_change_the_output(name, place):
+    for_each("option", options_with_runs(name))(check_option)(name=name, place=place)
 
 
-def test_a_test_elsewhere_names_the_option():
+def test_the_file_of_a_reason_names_the_option():
     for name in ROWS:
         for option, row in rows_of(name).items():
             if isinstance(row, Why):
@@ -1107,9 +1112,9 @@ def test_a_test_elsewhere_names_the_option():
                 assert not row.file or option in (ROOT / row.file).read_text("utf-8"), (name, option)
 
 
-# The others take long, and have tests of their own.
+# The other commands are slow and have separate tests.
 @for_each("name", sorted(BASES.keys() - {"improve", "experiment", "demo", "compile"}))
-def test_the_same_command_twice_gives_the_same(name, place):
-    one, seen = observed_once(name, BASES[name], place)
-    assert one.code == 0, one.err
-    assert observed(name, BASES[name], place)[1] == seen
+def test_repeated_commands_give_the_same_output(name, place):
+    outcome, result = observed_once(name, BASES[name], place)
+    assert outcome.code == 0, outcome.err
+    assert observed(name, BASES[name], place)[1] == result

@@ -1,8 +1,8 @@
 # ruff: noqa: E501  (rows are whole command lines)
-"""Every option of `phrasetool train` changes the model: two trainings, without and with it, end with other parameters.
+"""Every option of `phrasetool train` changes the model: training with the option gives other parameters than without.
 
-The options are those of the command and those that kinds of models, losses and encoders declare.  A setting without a
-row fails.
+The options are those of the commands and those that kinds of models, losses and encoders declare.  A setting without a
+row is an error.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ pytest.importorskip("transformers", reason="the extra `encoders` is not installe
 
 PAIRS = "phrases in/pairs --dimension 8 --epochs 3 --vectors random --batch-size 16 --threads 1"
 MEAN_MAX = "phrases in/pairs --architecture mean-max --dimension 8 --word-units 8 --heads 2 --epochs 2 --vectors random --batch-size 16 --threads 1"
-# Kind, loss or encoder -> a training of seconds.
+# Kind, loss or encoder -> a command line that trains in seconds.
 BASES = {
     "phrases": PAIRS,
     "autoencoder": "autoencoder in/text --word-units 8 --hidden 8 --heads 2 --epochs 1 --min-count 1 --batch-size 16 --threads 1 --force",
@@ -160,7 +160,7 @@ OWN = {
 
 
 def options():
-    """Kind of model and option, for all options of `train`."""
+    """Yield the kind of model and the option for all options of `train`."""
     with (
         cli.make_context("phrasetool", [], resilient_parsing=True) as overview,
         click.Context(cli.get_command(overview, "train"), parent=overview, info_name="train") as group,
@@ -168,7 +168,11 @@ def options():
         for kind in KINDS:
             command = group.command.get_command(group, kind)
             with click.Context(command, parent=group, info_name=kind) as context:
-                yield from ((kind, one) for one in command.get_params(context) if isinstance(one, click.Option))
+                yield from (
+                    (kind, parameter)
+                    for parameter in command.get_params(context)
+                    if isinstance(parameter, click.Option)
+                )
 
 
 # Owner and name of a setting -> its option.
@@ -179,8 +183,8 @@ DECLARED = {
 
 
 def own_options():
-    """Those of the commands that no settings, loss or architecture declare, by their longest spelling."""
-    return {max(one.opts, key=len) for _, one in options() if not isinstance(one, SettingOption)} - {"--help"}
+    """Return the longest spelling of each option that no settings, loss or architecture declares."""
+    return {max(option.opts, key=len) for _, option in options() if not isinstance(option, SettingOption)} - {"--help"}
 
 
 def test_every_setting_and_option_has_a_row():
@@ -236,12 +240,12 @@ LEARNT = {}
 
 
 def _with_folder(words):
-    """The model goes to `model`, unless the words name another folder."""
+    """Return the words with `-o model` unless they name a folder."""
     return words if "-o" in words else [*words, "-o", "model"]
 
 
 def learnt(line, place):
-    """Digests of what was learnt: parameters and vocabularies, but not the settings, which a model names."""
+    """Train; return digests of the learnt parameters and vocabularies, without settings, which a model also stores."""
     if line not in LEARNT:
         for path in place.iterdir():
             if path.name != "in":
@@ -258,11 +262,11 @@ def learnt(line, place):
 
 
 def runs(rows):
-    """Names whose rows are command lines."""
+    """Return the names of the rows with command lines."""
     return [name for name, row in rows.items() if not isinstance(row, Why)]
 
 
-def changes_the_model(owner, name, place):
+def check_setting(owner, name, place):
     row = ROWS[owner][name]
     if not isinstance(row, tuple):
         row = BASES[owner], f"{BASES[owner]} {DECLARED[owner, name]} {row}"
@@ -271,7 +275,7 @@ def changes_the_model(owner, name, place):
 
 @pytest.mark.parametrize("owner", ROWS)
 def test_settings_change_the_model(owner, place):
-    for_each("name", runs(ROWS[owner]))(changes_the_model)(owner=owner, place=place)
+    for_each("name", runs(ROWS[owner]))(check_setting)(owner=owner, place=place)
 
 
 @for_each("option", runs(OWN))
@@ -281,13 +285,13 @@ def test_an_option_changes_the_model(option, place):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_training_twice_gives_the_same_model(kind, place):
+def test_repeated_training_gives_the_same_model(kind, place):
     first = dict(learnt(BASES[kind], place))
     LEARNT.pop(BASES[kind])
     assert learnt(BASES[kind], place) == first
 
 
-def test_a_test_elsewhere_names_the_option():
+def test_the_file_of_a_reason_names_the_option():
     for rows in (OWN, *({DECLARED[owner, n]: row for n, row in r.items()} for owner, r in ROWS.items())):
         for option, row in rows.items():
             if isinstance(row, Why):

@@ -1,4 +1,4 @@
-"""`phrasetool experiment`, from a finished model and from a bitext."""
+"""`phrasetool experiment` with an existing model and with a bitext."""
 
 import json
 import random
@@ -36,16 +36,18 @@ def frames_of(folder):
     return {path.stem: pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))}
 
 
-def same(first, second, without=("command",)):
+def assert_same_frames(first, second, without=("command",)):
     assert list(first) == list(second)
     for name in first:
-        one, other = (frame[name].drop(columns=list(without), errors="ignore") for frame in (first, second))
-        pd.testing.assert_frame_equal(one, other)
+        first_frame, second_frame = (
+            frame[name].drop(columns=list(without), errors="ignore") for frame in (first, second)
+        )
+        pd.testing.assert_frame_equal(first_frame, second_frame)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """An experiment that was run, on one thread."""
+    """Return the folder of a finished experiment, run on one thread."""
     folder = tmp_path_factory.mktemp("experiment") / "x"
     config = write_experiment(folder, PRUNE + ANNOTATE)
     outcome = run_inside("experiment", config, "--threads", "1", "-q")
@@ -53,7 +55,7 @@ def finished(tmp_path_factory):
     return folder
 
 
-def test_what_is_written(finished):
+def test_outputs(finished):
     out = finished / "out"
     frames = frames_of(out)
     assert list(frames) == FRAMES
@@ -75,7 +77,7 @@ def test_what_is_written(finished):
     ]  # fmt: skip
     assert frames["annotation"].difference[frames["annotation"].system == "baseline"].eq(0).all()
     assert set(frames["annotation"].columns.drop("tuning_seeds")) >= {"deviation", "dev_bleu", "p"}
-    # Full, 8 sizes, a threshold; six systems with two seeds.
+    # The full table, 8 sizes and 1 threshold; 6 systems with 2 seeds each.
     assert len(list((out / "runs").glob("*.json"))) <= 10 + 12
 
 
@@ -100,7 +102,7 @@ def test_commands_write_the_tables(finished):
                    for record in records)  # fmt: skip
 
 
-def test_done_once_and_then_read(finished, monkeypatch):
+def test_finished_work_is_reused(finished, monkeypatch):
     before = frames_of(finished / "out")
     monkeypatch.setattr(LoadedModel, "load", None)
     outcome = run_inside("experiment", finished / "experiment.toml", "--threads", "1")
@@ -108,11 +110,11 @@ def test_done_once_and_then_read(finished, monkeypatch):
     assert "10 tables to compare, 0 to translate with" in outcome.err
     assert "12 tunings, 0 to do" in outcome.err
     assert "no table that small: semantic 0.1 % and 3 more left out (" in outcome.err
-    same(frames_of(finished / "out"), before, ())
+    assert_same_frames(frames_of(finished / "out"), before, ())
 
 
 def test_more_threads_and_an_interruption_change_nothing(finished, tmp_path, monkeypatch):
-    """Killed after three runs, the experiment goes on with the fourth and ends with the same frames."""
+    """An experiment that is interrupted after three runs continues with the fourth and gives the same frames."""
     config = write_experiment(tmp_path / "y", PRUNE + ANNOTATE)
     translate, calls = LoadedModel.translate, []
 
@@ -134,7 +136,7 @@ def test_more_threads_and_an_interruption_change_nothing(finished, tmp_path, mon
     assert run_inside("experiment", config, "--threads", "2", "-q").code == 0
     whole = len(list((finished / "out" / "runs").glob("*.json")))
     assert len(calls) == whole == len(list((tmp_path / "y" / "out" / "runs").glob("*.json")))
-    same(frames_of(tmp_path / "y" / "out"), frames_of(finished / "out"))
+    assert_same_frames(frames_of(tmp_path / "y" / "out"), frames_of(finished / "out"))
 
 
 LITTLE = """\
@@ -159,8 +161,8 @@ iterations = 1
 """
 
 
-def test_more_is_asked_of_an_experiment_that_was_done(tmp_path):
-    """What is there stays; the bitext is decoded to count uses, once."""
+def test_an_extended_experiment_reuses_finished_work(tmp_path):
+    """Existing results are kept; the bitext is force-decoded once, to count usage."""
     folder = tmp_path / "u"
     config = write_experiment(folder, LITTLE)
     rng = random.Random(2)
@@ -200,7 +202,7 @@ def test_more_is_asked_of_an_experiment_that_was_done(tmp_path):
     assert "--leave-one-out" in command
 
 
-def test_a_quick_one_goes_to_a_folder_of_its_own(tmp_path):
+def test_a_quick_experiment_has_a_separate_folder(tmp_path):
     config = write_experiment(tmp_path, '[prune]\nmethods = ["count", "probability"]\nsizes = 0.5\n')
     outcome = run_inside("experiment", config, "--quick", "-o", tmp_path / "there", "-q")
     assert outcome.code == 0, outcome.err
@@ -219,7 +221,7 @@ def test_a_quick_one_goes_to_a_folder_of_its_own(tmp_path):
         ("moses.ini", "noses.ini", "experiment.toml: moses.ini: there is no file "),
     ],
 )
-def test_mistakes_are_one_line(tmp_path, old, new, message):
+def test_errors_are_one_line(tmp_path, old, new, message):
     config = write_experiment(tmp_path, PRUNE)
     config.write_text(config.read_text().replace(old, new, 1))
     outcome = run_inside("experiment", config)
@@ -240,7 +242,7 @@ def test_a_development_set_from_the_training_set(tmp_path):
     )
 
 
-def test_a_development_set_that_makes_no_sense(tmp_path):
+def test_unrelated_development_sets(tmp_path):
     config = write_experiment(tmp_path, '[prune]\nmethods = ["count"]\nsizes = 0.5\n')
     source, target = ((tmp_path / f"dev.{side}").read_text() for side in ("src", "trg"))
     for changed, text, message in [
@@ -263,19 +265,19 @@ def test_a_development_set_that_makes_no_sense(tmp_path):
     assert "with the whole table reaches BLEU " in bleu
 
 
-def of_another_language(folder):
-    """A model that knows no word of the table."""
+def save_mismatched_model(folder):
+    """Save a model that knows no word of the table."""
     words = [b"<unk>", b"ny", b"my", b"hy"]
     sides = [random_parameters(len(words), 6, seed) for seed in (1, 2)]
     BilingualModel(Vocabulary(words), Vocabulary(words), *sides, Rae()).save(folder)
 
 
-def test_a_model_that_does_not_fit(tmp_path):
+def test_a_mismatched_model(tmp_path):
     config = write_experiment(tmp_path, '[prune]\nmethods = ["semantic"]\nsizes = 0.5\n')
-    of_another_language(tmp_path / "model")
+    save_mismatched_model(tmp_path / "model")
     outcome = run_inside("experiment", config, "-q")
     assert outcome.code == 1
-    assert f"table.gz: the model {tmp_path / 'model'} does not fit: it knows 0.0% of" in outcome.message
+    assert f"table.gz: the model {tmp_path / 'model'} does not match: it knows 0.0% of" in outcome.message
     assert outcome.message.endswith("; name another model, or continue with --force")
     assert not (tmp_path / "out").exists()
     outcome = run_inside("experiment", config, "-q", "--force")
@@ -284,7 +286,7 @@ def test_a_model_that_does_not_fit(tmp_path):
     assert (tmp_path / "out" / "report.html").exists()
 
 
-def test_a_development_set_is_looked_at_before_anything_is_made(tmp_path):
+def test_the_development_set_is_checked_first(tmp_path):
     config = write_experiment(tmp_path, '[prune]\nmethods = ["semantic"]\nsizes = 0.5\n')
     source = (tmp_path / "dev.src").read_text()
     (tmp_path / "dev.src").write_text("".join(f"x{word}\n" for word in range(source.count("\n"))))
@@ -325,7 +327,7 @@ pretrain_iterations = 1
 
 
 def test_from_a_bitext(tmp_path):
-    """Every step is done once, by phrasetool's own commands."""
+    """Each step is run once, by a command of phrasetool."""
     write_experiment(tmp_path)
     rules = dict(zip("abcde", "vwxyz", strict=True))
     for name in ("train", "dev", "one"):
@@ -347,7 +349,7 @@ def test_from_a_bitext(tmp_path):
     outcome = run_inside("experiment", config, "--force")
     assert outcome.code == 0
     assert ": done in" not in outcome.err
-    same(frames_of(out), frames, ())
+    assert_same_frames(frames_of(out), frames, ())
 
 
 def test_a_step_that_fails(tmp_path):
@@ -363,16 +365,16 @@ def test_a_step_that_fails(tmp_path):
 
 
 @pytest.mark.parametrize(("options", "seed"), [((), 1), (("--seed", "7"), 7), (("--seed", "7", "--quick"), 7)])
-def test_the_seed_of_the_command_line_counts(tmp_path, monkeypatch, options, seed):
+def test_the_seed_of_the_command_line_is_used(tmp_path, monkeypatch, options, seed):
     from moses_compat.experiments import experiment
 
-    ran = []
-    monkeypatch.setattr(experiment, "run_experiment", lambda config, *_: ran.append(config.seed) or {})
+    seeds = []
+    monkeypatch.setattr(experiment, "run_experiment", lambda config, *_: seeds.append(config.seed) or {})
     outcome = run_inside("experiment", write_experiment(tmp_path / "e", "\n[neighbours]\nphrases = ['a']\n"), *options)
-    assert (outcome.code, ran) == (0, [seed]), outcome.err
+    assert (outcome.code, seeds) == (0, [seed]), outcome.err
 
 
-def test_a_folder_that_cannot_be_written_is_found_first(tmp_path):
+def test_an_unwritable_output_is_detected_first(tmp_path):
     config = write_experiment(tmp_path / "e", "\n[neighbours]\nphrases = ['a']\n")
     (tmp_path / "file").write_text("")
     outcome = run_inside("experiment", config, "-o", tmp_path / "file", "-q")

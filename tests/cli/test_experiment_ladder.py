@@ -1,4 +1,4 @@
-"""`phrasetool experiment` with a ladder: tables that are written, of a tiny language whose words are inflected."""
+"""`phrasetool experiment` with a cumulative ablation (`[ladder]`), in a tiny language with inflected words."""
 
 import gzip
 import json
@@ -29,20 +29,20 @@ method = "count"
 tuning_seeds = 1
 iterations = 1
 """
-# No entry of the table has them.
+# Word -> inflected form, which the table lacks.
 INFLECTED = {"hund": "hunde", "mann": "manne", "frau": "frauen"}
 STEPS = ["table", "+ columns", "+ augment", "+ rerank", "all but rerank, 50 %", "all, 50 %"]
 
 
 def write_table(path):
-    """Words and pairs of words with their counts, and wrong translations that are rare."""
+    """Write a table of words and word pairs, with rare wrong translations; return the number of entries."""
     rng, joint = random.Random(3), {}
     words = [word for word in WORDS if word != "&apos;s"]
-    for one in words:
-        joint[one, WORDS[one]] = rng.randint(20, 30)
-        joint[one, WORDS[rng.choice(words)]] = rng.randint(1, 3)
-        for other in words[:5]:
-            joint[f"{one} {other}", f"{WORDS[one]} {WORDS[other]}"] = rng.randint(1, 4)
+    for first in words:
+        joint[first, WORDS[first]] = rng.randint(20, 30)
+        joint[first, WORDS[rng.choice(words)]] = rng.randint(1, 3)
+        for second in words[:5]:
+            joint[f"{first} {second}", f"{WORDS[first]} {WORDS[second]}"] = rng.randint(1, 4)
     sources, targets = ({}, {})
     for (source, target), count in joint.items():
         sources[source] = sources.get(source, 0) + count
@@ -78,7 +78,7 @@ def finished(tmp_path_factory):
     return folder
 
 
-def test_a_translator_of_other_languages_is_refused_before_anything_is_made(finished, tmp_path):
+def test_a_translator_of_other_languages_is_refused_first(finished, tmp_path):
     texts = [f"{text}.{side}" for text in ("dev", "one", "two") for side in ("src", "trg")]
     for name in ("experiment.toml", "table.gz", "moses.ini", "lm.arpa", *texts):
         write(tmp_path / name, (finished / name).read_bytes())
@@ -104,10 +104,10 @@ def test_each_step_is_written_tuned_and_translated(finished):
     assert [len(rows) for rows in lines.values()] == [entries[STEPS[i]] for i in (1, 2, 5)]
     assert entries["+ augment"] == entries["+ rerank"] >= entries["table"] + len(INFLECTED)
     assert entries["all, 50 %"] == entries["all but rerank, 50 %"] == entries["+ augment"] // 2
-    # Two columns, and a flag for each source of evidence.
+    # Two columns, and an indicator feature for each source of evidence.
     assert {len(row.split(b" ||| ")[2].split()) for row in lines["columns"]} == {4 + 2}
     assert {len(row.split(b" ||| ")[2].split()) for row in lines["all"]} == {4 + 4 + 2}
-    # What the words lacked was what the table is worst at.
+    # The missing entries of inflected words are the table's main weakness.
     assert result[(result.step == "+ augment") & (result.text == "ALL")].gain.item() > 5
 
 
@@ -115,7 +115,7 @@ def test_each_step_is_written_tuned_and_translated(finished):
     ("step", "stem"), [("table", "table-1.tests"), ("+ rerank", "all-1.reranked"),
                        ("all but rerank, 50 %", "pruned-0.5-1.tests"), ("all, 50 %", "pruned-0.5-1.reranked")]
 )  # fmt: skip
-def test_scores_are_those_of_the_files(finished, step, stem):
+def test_bleu_is_that_of_the_translation_files(finished, step, stem):
     result = frame(finished).query("step == @step").set_index("text")
     lines = (finished / "out/build" / f"ladder-{stem}").read_text().splitlines()
     for text, part in (("one", lines[:25]), ("two", lines[25:])):
@@ -123,7 +123,7 @@ def test_scores_are_those_of_the_files(finished, step, stem):
         assert result.bleu[text] == pytest.approx(expected, abs=1e-6)
 
 
-def test_what_is_done_is_not_done_again(finished):
+def test_finished_work_is_not_repeated(finished):
     before = frame(finished)
     outcome = run_inside("experiment", finished / "experiment.toml", "--threads", 1, "--force")
     assert outcome.code == 0

@@ -1,4 +1,4 @@
-"""`phrasetool experiment` with models that are there: translators, an encoder from elsewhere."""
+"""`phrasetool experiment` with existing models: translators, and an external encoder."""
 
 import json
 
@@ -25,7 +25,7 @@ OWN = 'folder = "model"\n'
 
 
 def experiment(folder, model, more=MORE):
-    """Write an experiment whose `[model]` holds this."""
+    """Write an experiment with these lines as `[model]`; return the path."""
     path = write_experiment(folder, more)
     text = path.read_text()
     assert text.count(OWN) == 1
@@ -55,7 +55,7 @@ def test_two_translators(tmp_path):
     assert outcome.code == 0, outcome.err
     pruning = frame(folder, "pruning")
     assert set(pruning.method) == {"full", "semantic", "count+semantic"}
-    # What the command that the report names would keep was measured with both.
+    # The saved scores that the reported command uses are those of both translators.
     saved = SavedScores(str(folder / "out" / "build" / "scores-given.parquet"))
     _, scores = saved.take(len(table_lines()))
     assert (scores.similarities[:, 0] != scores.similarities[:, 1]).any()
@@ -64,7 +64,7 @@ def test_two_translators(tmp_path):
     assert list(dict.fromkeys(annotation.system)) == ["baseline", "annotated"]
     facts = json.loads((folder / "out" / "experiment.json").read_text())
     assert "scores-given" in facts["commands"]
-    # There are no vectors of phrases to draw.
+    # Translators have no phrase vectors for the map.
     assert not (folder / "out" / "map.parquet").exists()
 
     refused = run(experiment(folder, 'folder = "forward"\n', "[neighbours]\n"))
@@ -72,7 +72,7 @@ def test_two_translators(tmp_path):
     assert "forward: has no vectors of phrases, which [neighbours] in " in refused.err
 
 
-def test_an_encoder_from_elsewhere(tmp_path):
+def test_an_external_encoder(tmp_path):
     folder = tmp_path / "x"
     path = experiment(folder, '[model.text_encoder]\nfolder = "static"\n')
     words = [word.decode() for word in (*SOURCE, *TARGET)]
@@ -96,11 +96,11 @@ def test_an_encoder_from_elsewhere(tmp_path):
         ("[model.text_encoder]\n", "the key model.text_encoder.folder is missing"),
         (
             'folder = "model"\nsecond_folder = "model"\n',
-            "gives both similarities; a second model is for translators",
+            "computes both directions; only translators can be combined",
         ),
     ],
 )
-def test_what_does_not_go_together(tmp_path, model, message):
+def test_conflicting_settings(tmp_path, model, message):
     outcome = run(experiment(tmp_path / "x", model))
     assert outcome.code == 1
     assert message in outcome.err

@@ -63,8 +63,8 @@ def test_streams(files):
     outcome = run_inside("export", "-", "--to", "vmap", "-q", stdin=TABLE.encode())
     assert outcome.code == 0, outcome.err
     assert outcome.out == run_inside("export", "table.gz", "--to", "vmap", "-q").out != b""
-    turned = "".join(reversed(TABLE.splitlines(keepends=True))).encode()
-    again = run_inside("export", "-", "--to", "vmap", "-q", "--sort", stdin=turned)
+    reversed_table = "".join(reversed(TABLE.splitlines(keepends=True))).encode()
+    again = run_inside("export", "-", "--to", "vmap", "-q", "--sort", stdin=reversed_table)
     assert again.out == run_inside("export", "-", "--to", "vmap", "-q", "--sort", stdin=TABLE.encode()).out
 
 
@@ -101,7 +101,7 @@ def test_lexicons(files):
         (["table.gz", "--to", "shortlist", "--longest", "2"], 2, "--longest does not go with --to shortlist"),
         (["table.gz", "--to", "shortlist", "--format", "tsv"], 2, "--to shortlist has the forms text, binary, not tsv"),
         (["table.gz", "--to", "shortlist", "--format", "binary"], 2, "a binary shortlist needs both vocabularies"),
-        (["table.gz", "--to", "lexicon", "--format", "tbx"], 2, "--format tbx and --languages go together"),
+        (["table.gz", "--to", "lexicon", "--format", "tbx"], 2, "--format tbx and --languages must be given together"),
         (["table.gz", "--to", "lexicon", "--languages", "german"], 2, "is not two codes of languages"),
         (["table.gz", "--to", "bicleaner", "-o", "d.txt"], 2, "expected a name with .gz, not d.txt"),
         (["table.gz", "--to", "vmap", "--scale", "raw"], 2, "--scale is for --similarity-columns"),
@@ -112,14 +112,14 @@ def test_lexicons(files):
         (
             ["table.gz", "--to", "vmap", "--similarity-columns", "5,6"],
             1,
-            "column 6 was asked for, but entries have 4 scores",
+            "column 6 was requested, but entries have 4 scores",
         ),
         (["table.gz", "--to", "vmap", "--target-vocab", "no"], 1, "no: cannot read the vocabulary: No such file"),
         (["no.gz", "--to", "vmap"], 1, "no.gz: No such file or directory"),
         (["words", "--to", "lexicon"], 1, "words"),
     ],
 )  # fmt: skip
-def test_wrong_uses(files, arguments, code, said):
+def test_bad_usage(files, arguments, code, said):
     before = {path: path.read_bytes() for path in files.iterdir()}
     outcome = run_inside("export", *arguments)
     assert outcome.code == code, outcome.err
@@ -130,7 +130,7 @@ def test_wrong_uses(files, arguments, code, said):
 
 @pytest.mark.parametrize("form", ["tsv", "csv"])
 def test_terms_with_quotation_marks_are_read_back(tmp_path, form):
-    """As any reader of tables does: a field that begins with a mark goes on to the next one."""
+    """CSV readers take a quotation mark at the beginning of a field as an opening one, so it must be quoted."""
     pairs = [('"Haus', "house"), ("Kind", 'the"child'), ("Hund", "dog")]
     lines = "".join(f"{source} ||| {target} ||| 0.9 0.9 0.9 0.9 ||| 0-0 ||| 5 5 5\n" for source, target in pairs)
     table = write(tmp_path / "t", lines.encode())

@@ -46,11 +46,13 @@ def test_in_a_process_from_standard_input(tmp_path):
     assert outcome.out == read(GOLDEN / "table.7.gz")
 
 
-def test_sides_exchanged(tmp_path):
-    """The scores of the two directions change places; without ties nothing else does."""
+def test_swapped_sides(tmp_path):
+    """Swapping the sides swaps the scores and counts of the two directions; without ties, nothing else changes."""
     lines = BITEXT[2].read_text().splitlines()
-    turned = "".join(" ".join("-".join(point.split("-")[::-1]) for point in line.split()) + "\n" for line in lines)
-    outcome = run_inside("extract", BITEXT[1], BITEXT[0], write(tmp_path / "a", turned.encode()), "-q")
+    swapped_alignment = "".join(
+        " ".join("-".join(point.split("-")[::-1]) for point in line.split()) + "\n" for line in lines
+    )
+    outcome = run_inside("extract", BITEXT[1], BITEXT[0], write(tmp_path / "a", swapped_alignment.encode()), "-q")
     before, after = ({}, {})
     for text, entries, order in ((read(GOLDEN / "table.7.gz"), before, 1), (outcome.out, after, -1)):
         for line in text.splitlines():
@@ -65,7 +67,7 @@ def test_sides_exchanged(tmp_path):
 BAD = {
     "short": (b"a\nb\n", b"a\n", b"0-0\n", "t:2: the file ends after 1 lines, but {0}/s has 2"),
     "empty": (b"a\n\n", b"a\nb\n", b"0-0\n0-0\n", "s:2: the sentence is empty"),
-    "outside": (b"a\nb c\n", b"a\nb\n", b"0-0\n1-1\n", "a:2: the point 1-1 is outside of its sentence pair of 2 and 1"),
+    "outside": (b"a\nb c\n", b"a\nb\n", b"0-0\n1-1\n", "a:2: the point 1-1 is outside its sentence pair of 2 and 1"),
     "limit": (
         b"a\n",
         b"b\n",
@@ -112,7 +114,7 @@ def test_full_disk(tmp_path):
     assert not os.listdir(tmp_path)
 
 
-def test_sides_that_are_alike_are_told(tmp_path):
+def test_equal_sides_cause_a_warning(tmp_path):
     source, target, points = (write(tmp_path / n, b) for n, b in (("s", b"a b\n"), ("t", b"a b\n"), ("a", b"0-0\n")))
     outcome = run_inside("extract", source, target, points, "-q", "-o", tmp_path / "out")
     assert outcome.code == 0

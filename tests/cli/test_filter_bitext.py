@@ -30,7 +30,7 @@ ODD = [
 
 
 def dirty_lines(count=600, seed=3):
-    """Pairs of which every second one has the target of another."""
+    """Return source and target lines; every second pair has the target of another pair."""
     sources, targets = toy_lines(count, seed)
     mixed = targets[1::2][1:] + targets[1::2][:1]
     targets[1::2] = mixed
@@ -45,7 +45,7 @@ def bitext(folder, sides=None):
 
 def odd_bitext(folder):
     sides = dirty_lines(400)
-    return bitext(folder, [side + [pair[which] for pair in ODD] for which, side in enumerate(sides)])
+    return bitext(folder, [side + [pair[index] for pair in ODD] for index, side in enumerate(sides)])
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def rows(path):
     return [line.split(b"\t") for line in read(path).splitlines()]
 
 
-def test_each_pair_by_itself_says_the_same(classifier_folder, kept, tmp_path):
+def test_probabilities_equal_those_of_single_pairs(classifier_folder, kept, tmp_path):
     source, target = odd_bitext(tmp_path)
     outcome = run_inside(
         "filter-bitext", source, target, "-m", classifier_folder, *kept, "--scores", tmp_path / "scores",
@@ -71,22 +71,22 @@ def test_each_pair_by_itself_says_the_same(classifier_folder, kept, tmp_path):
     result = rows(tmp_path / "scores")
     assert [float(row[0]) for row in result] == pytest.approx(expected, abs=2e-5)
     assert [row[3:] for row in result] == plain
-    stays = [pair for pair, p in zip(pairs, expected, strict=True) if p >= 0.3]
-    assert (tmp_path / "ks").read_bytes() == b"".join(pair[0] for pair in stays)
-    assert (tmp_path / "kt").read_bytes() == b"".join(pair[1] for pair in stays)
+    kept_pairs = [pair for pair, p in zip(pairs, expected, strict=True) if p >= 0.3]
+    assert (tmp_path / "ks").read_bytes() == b"".join(pair[0] for pair in kept_pairs)
+    assert (tmp_path / "kt").read_bytes() == b"".join(pair[1] for pair in kept_pairs)
     assert [row[1] == b"kept" for row in result] == (expected >= 0.3).tolist()
-    gone = [number for number, p in enumerate(expected, 1) if p < 0.3]
-    assert [int(row[2]) for row in rows(tmp_path / "rejected")] == gone
+    rejected_numbers = [number for number, p in enumerate(expected, 1) if p < 0.3]
+    assert [int(row[2]) for row in rows(tmp_path / "rejected")] == rejected_numbers
     report = json.loads((tmp_path / "json").read_text())
-    assert (report["pairs"], report["kept"], report["rejected"]) == (409, len(stays), len(gone))
+    assert (report["pairs"], report["kept"], report["rejected"]) == (409, len(kept_pairs), len(rejected_numbers))
     assert (report["threshold"], report["copies"], report["over_long"]) == (0.3, 2, 1)
     assert report["reasons"]["empty"] == 2
     assert report["reasons"]["unknown"] == 3
-    assert report["reasons"]["probability"] == len(gone) - 5
-    assert f"kept {len(stays)} of 409 pairs" in outcome.err
+    assert report["reasons"]["probability"] == len(rejected_numbers) - 5
+    assert f"kept {len(kept_pairs)} of 409 pairs" in outcome.err
 
 
-def test_it_keeps_right_pairs_and_drops_wrong_ones(classifier_folder, kept, tmp_path):
+def test_keeps_correct_pairs_and_drops_wrong_ones(classifier_folder, kept, tmp_path):
     source, target = bitext(tmp_path)
     options = ("--scores", tmp_path / "scores", "--threshold", "best", "--json", tmp_path / "json")
     outcome = run_inside("filter-bitext", source, target, "-m", classifier_folder, *kept, *options)
@@ -96,14 +96,13 @@ def test_it_keeps_right_pairs_and_drops_wrong_ones(classifier_folder, kept, tmp_
         PairClassifierModel.load(classifier_folder).thresholds["best"],
     )
     assert report["threshold"] == best != 0.5
-    assert "tells pairs from others with AUC 0.7" in outcome.err
+    assert "ranks true pairs above random ones with AUC 0.7" in outcome.err
     verdicts = np.array([row[1] == b"kept" for row in rows(tmp_path / "scores")])
-    print(verdicts[::2].mean(), verdicts[1::2].mean(), best)
     assert verdicts[::2].mean() > 0.5
     assert verdicts[1::2].mean() < 0.15
 
 
-def test_threads_and_pieces_change_no_byte(classifier_folder, tmp_path, monkeypatch):
+def test_threads_and_block_sizes_change_no_byte(classifier_folder, tmp_path, monkeypatch):
     odd_bitext(tmp_path)
     names = ("ks", "kt.gz", "scores.gz", "rejected")
     command = ("filter-bitext", "s", "t", "-m", classifier_folder, "-q", "-o", *names[:2], "--scores", names[2],
@@ -121,7 +120,7 @@ def test_threads_and_pieces_change_no_byte(classifier_folder, tmp_path, monkeypa
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names, "s", "t"])
 
 
-def test_explained_probabilities_differ_by_length_alone(classifier_folder, kept, tmp_path):
+def test_explained_probabilities_differ_only_by_length(classifier_folder, kept, tmp_path):
     random_parallel_model(length="none").save(tmp_path / "m")
     source, target = bitext(tmp_path / "b")
     scored = ("--scores", tmp_path / "scores", "--explain", "--force", "-q")
@@ -132,8 +131,7 @@ def test_explained_probabilities_differ_by_length_alone(classifier_folder, kept,
     assert max(abs(float(row[5]) - float(row[0])) for row in rows(tmp_path / "scores")) > 0.01
 
 
-def test_interrupted_work_goes_on(classifier_folder, kept, tmp_path, monkeypatch):
-    monkeypatch.setattr(filter_bitext, "PAIRS", 50)
+def test_interrupted_work_is_resumed(classifier_folder, kept, tmp_path, monkeypatch):
     monkeypatch.setattr(filter_bitext, "PAIRS", 50)
     source, target = bitext(tmp_path)
     command = ("filter-bitext", source, target, "--threads", 1, "--scores", tmp_path / "scores", "-m")
@@ -156,13 +154,13 @@ def test_interrupted_work_goes_on(classifier_folder, kept, tmp_path, monkeypatch
     assert len(list((tmp_path / "ks.scores-1").iterdir())) == 3
     monkeypatch.setattr(saved_scores.pq, "write_table", write_table)
     random_parallel_model().save(tmp_path / "other")
-    other = run_inside(*command, tmp_path / "other", *kept, "-q", "--force").err
-    assert "holds scores of another model" in other
-    swapped = bitext(tmp_path / "b", dirty_lines(seed=9))
-    refused = run_inside("filter-bitext", *swapped, "-m", classifier_folder, *kept, "-q")
+    message = run_inside(*command, tmp_path / "other", *kept, "-q", "--force").err
+    assert "holds scores of another model" in message
+    other_bitext = bitext(tmp_path / "b", dirty_lines(seed=9))
+    refused = run_inside("filter-bitext", *other_bitext, "-m", classifier_folder, *kept, "-q")
     assert (refused.code, "holds scores of another bitext" in refused.message) == (1, True)
     outcome = run_inside(*command, classifier_folder, *kept)
-    assert (outcome.code, "150 were judged by an earlier run" in outcome.err) == (0, True)
+    assert (outcome.code, "150 were scored by an earlier run" in outcome.err) == (0, True)
     assert [(tmp_path / name).read_bytes() for name in ("ks", "kt", "scores")] == expected
     assert not (tmp_path / "ks.scores-1").exists()
 
@@ -188,11 +186,11 @@ def test_pipes_compression_and_empty_bitexts(classifier_folder, tmp_path):
 
 def test_models_of_other_languages_are_refused_and_dirty_bitexts_are_not(classifier_folder, kept, tmp_path):
     source, target = bitext(tmp_path)
-    other = write(tmp_path / "o", source.read_bytes().replace(b"s", b"x").replace(b"aa", b"yy"))
+    foreign_source = write(tmp_path / "o", source.read_bytes().replace(b"s", b"x").replace(b"aa", b"yy"))
     model = ("-m", classifier_folder, *kept)
     swapped = run_inside("filter-bitext", target, source, *model)
     assert (swapped.code, "source and target look swapped" in swapped.message) == (1, True)
-    foreign = run_inside("filter-bitext", other, target, *model)
+    foreign = run_inside("filter-bitext", foreign_source, target, *model)
     assert (foreign.code, "trained on other languages" in foreign.message) == (1, True)
     shuffled = write(tmp_path / "u", b"".join(sorted(target.read_bytes().splitlines(True))))
     chance = run_inside("filter-bitext", source, shuffled, *model)
@@ -202,7 +200,7 @@ def test_models_of_other_languages_are_refused_and_dirty_bitexts_are_not(classif
     assert (forced.code, "warning: " in forced.err) == (0, True)
 
 
-def test_an_encoder_and_a_least_cosine(kept, tmp_path):
+def test_an_encoder_and_a_minimum_cosine(kept, tmp_path):
     folder = encoder_folder(tmp_path / "encoder")
     rng = np.random.default_rng(1)
     drawn = [rng.integers(0, STATIC_WORDS, 5) for _ in range(40)]
@@ -213,11 +211,11 @@ def test_an_encoder_and_a_least_cosine(kept, tmp_path):
     outcome = run_inside("filter-bitext", *files, "--encoder", folder, "--threshold", 0.9, *kept)
     assert outcome.code == 0, outcome.err
     assert (tmp_path / "ks").read_bytes() == b"".join(source[1::2])
-    needed = run_inside("filter-bitext", *files, "--encoder", folder, *kept)
-    assert (needed.code, "needs --threshold" in needed.message) == (2, True)
+    refused = run_inside("filter-bitext", *files, "--encoder", folder, *kept)
+    assert (refused.code, "needs --threshold" in refused.message) == (2, True)
 
 
-def test_an_encoder_of_pieces_reads_text_alone(kept, tmp_path):
+def test_subword_encoders_read_only_utf8(kept, tmp_path):
     folder = bert_folder(tmp_path / "bert")
     files = bitext(tmp_path / "b", ([b"saa\n", b"s\xff\n"], [b"taa\n", b"tbb\n"]))
     outcome = run_inside("filter-bitext", *files, "--encoder", folder, "--threshold", 0.1, *kept)
@@ -242,22 +240,24 @@ def test_an_encoder_of_pieces_reads_text_alone(kept, tmp_path):
         (["S", "T", "--scores", "KEPT"], 1, "two outputs go to one file"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_is_written(arguments, code, said, classifier_folder, tmp_path):
+def test_errors_precede_any_output(arguments, code, said, classifier_folder, tmp_path):
     source, target = bitext(tmp_path / "b")
     names = {"S": source, "T": target, "SHORT": write(tmp_path / "b" / "short", b"taa\n" * 3),
              "MISSING": tmp_path / "none", "KEPT": tmp_path / "ks"}  # fmt: skip
-    given = [names.get(argument, argument) for argument in arguments]
-    outcome = run_inside("filter-bitext", *given, "-m", classifier_folder, "-o", tmp_path / "ks", tmp_path / "kt", "-q")
+    resolved = [names.get(argument, argument) for argument in arguments]
+    outcome = run_inside(
+        "filter-bitext", *resolved, "-m", classifier_folder, "-o", tmp_path / "ks", tmp_path / "kt", "-q"
+    )
     assert (outcome.code, said in outcome.message) == (code, True), outcome.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b"]
 
 
-def test_other_models_are_refused_by_name(model_folder, kept, tmp_path):
+def test_other_kinds_of_models_are_refused(model_folder, kept, tmp_path):
     outcome = run_inside("filter-bitext", *bitext(tmp_path), "-m", model_folder, *kept)
     assert (outcome.code, "train classifier" in outcome.message) == (1, True)
 
 
-def test_the_threshold_is_the_models_own_and_the_precision_is_told(classifier_folder, kept, tmp_path):
+def test_the_default_threshold_is_the_models_and_the_precision_is_reported(classifier_folder, kept, tmp_path):
     source, target = bitext(tmp_path)
     best = PairClassifierModel.load(classifier_folder).thresholds["best"]
     outcome = run_inside(
@@ -271,23 +271,25 @@ def test_the_threshold_is_the_models_own_and_the_precision_is_told(classifier_fo
 
 
 @pytest.mark.parametrize(("share", "expected"), [("10%", 60), ("0.5", 300), ("1", 600)])
-def test_a_share_of_the_pairs_stays_the_most_probable_ones(classifier_folder, kept, tmp_path, share, expected):
+def test_the_most_probable_share_of_the_pairs_is_kept(classifier_folder, kept, tmp_path, share, expected):
     source, target = bitext(tmp_path)
     arguments = ("filter-bitext", source, target, "-m", classifier_folder, *kept, "--scores", tmp_path / "scores")
     outcome = run_inside(*arguments, "--keep", share, "--json", tmp_path / "j")
     assert outcome.code == 0, outcome.err
     result = rows(tmp_path / "scores")
-    kept_ones, others = ([float(row[0]) for row in result if row[1] == name] for name in (b"kept", b"rejected"))
-    assert len(kept_ones) == expected
-    assert min(kept_ones) >= max(others, default=0)
+    kept_probabilities, rejected_probabilities = (
+        [float(row[0]) for row in result if row[1] == name] for name in (b"kept", b"rejected")
+    )
+    assert len(kept_probabilities) == expected
+    assert min(kept_probabilities) >= max(rejected_probabilities, default=0)
     threshold = json.loads((tmp_path / "j").read_text())["threshold"]
-    # The same pairs stay with the threshold that is told.
+    # The reported threshold keeps the same pairs.
     before = (tmp_path / "ks").read_bytes()
     assert run_inside(*arguments, "--threshold", repr(threshold)).code == 0
     assert (tmp_path / "ks").read_bytes() == before
 
 
-def test_a_share_cannot_be_had_of_a_pipe_or_with_a_threshold(classifier_folder, kept, tmp_path):
+def test_a_share_of_a_pipe_or_with_a_threshold_is_refused(classifier_folder, kept, tmp_path):
     source, target = bitext(tmp_path)
     arguments = ("-m", classifier_folder, *kept, "--keep", "0.5")
     piped = run_inside("filter-bitext", "-", target, *arguments, stdin=source.read_bytes())
@@ -296,7 +298,7 @@ def test_a_share_cannot_be_had_of_a_pipe_or_with_a_threshold(classifier_folder, 
     assert (both.code, "give --threshold or --keep" in both.message) == (2, True)
 
 
-def test_nothing_is_written_where_no_pair_stays(classifier_folder, kept, tmp_path):
+def test_nothing_is_written_if_no_pair_is_kept(classifier_folder, kept, tmp_path):
     source, target = bitext(tmp_path)
     write(tmp_path / "ks", b"old\n")
     arguments = ("filter-bitext", source, target, "-m", classifier_folder, *kept, "--threshold", "1", "-q")
@@ -309,7 +311,7 @@ def test_nothing_is_written_where_no_pair_stays(classifier_folder, kept, tmp_pat
     assert (tmp_path / "ks").read_bytes() == (tmp_path / "kt").read_bytes() == b""
 
 
-def test_each_half_is_judged_by_the_classifier_of_the_other(kept, tmp_path, monkeypatch):
+def test_each_half_is_scored_by_the_classifier_of_the_other(kept, tmp_path, monkeypatch):
     from moses_compat.jobs import cross_training
 
     source, target = bitext(tmp_path, dirty_lines(500))
@@ -328,9 +330,9 @@ def test_each_half_is_judged_by_the_classifier_of_the_other(kept, tmp_path, monk
     pairs = [tuple(line.strip() for line in pair) for pair in zip(*dirty_lines(500), strict=True)]
     assert (trained["even"], trained["odd"]) == (pairs[::2], pairs[1::2])
     scores = [float(row[0]) for row in rows(tmp_path / "scores")]
-    for place, seed in ((0, 2), (1, 1)):
-        sides = [[pair[side] for pair in pairs[place::2]] for side in range(2)]
-        assert scores[place::2] == pytest.approx(random_parallel_model(seed).probabilities(*sides), abs=2e-5)
+    for start, seed in ((0, 2), (1, 1)):
+        sides = [[pair[side] for pair in pairs[start::2]] for side in range(2)]
+        assert scores[start::2] == pytest.approx(random_parallel_model(seed).probabilities(*sides), abs=2e-5)
     assert not cross_training.classifier_folder(tmp_path / "ks").exists()
 
 
@@ -363,7 +365,7 @@ def test_classifiers_do_not_learn_from_dropped_copies(kept, tmp_path, monkeypatc
     assert read(tmp_path / "ks").count(b"\n") == 500 - len(copies)
 
 
-def test_a_caller_of_the_library_leaves_no_classifiers(tmp_path, monkeypatch):
+def test_complete_cross_training_leaves_no_classifiers(tmp_path, monkeypatch):
     from moses_compat.jobs import cross_training
     from moses_compat.jobs.filter_bitext import FilterRequest
 
@@ -372,7 +374,7 @@ def test_a_caller_of_the_library_leaves_no_classifiers(tmp_path, monkeypatch):
     )
     request = FilterRequest(*map(str, bitext(tmp_path, dirty_lines(500))), (f"{tmp_path}/ks", f"{tmp_path}/kt"), 2.0)
     folder = cross_training.classifier_folder(request.kept[0])
-    # What was learnt stays where the work is not complete.
+    # The classifiers are kept if the work is incomplete.
     with pytest.raises(DataError, match="reaches the threshold"):
         cross_training.filter_by_cross_training(request)
     assert folder.is_dir()
@@ -381,16 +383,18 @@ def test_a_caller_of_the_library_leaves_no_classifiers(tmp_path, monkeypatch):
     assert (tmp_path / "ks").stat().st_size > 0
 
 
-def test_two_classifiers_find_the_wrong_pairs_of_a_bitext_without_trusted_ones(kept, tmp_path, monkeypatch):
-    """The whole way, with settings that learn the toy language in seconds."""
+def test_cross_training_finds_wrong_pairs(kept, tmp_path, monkeypatch):
+    """Both classifiers are trained, with settings that learn the toy language in seconds."""
     from phrasetool.pair_classifier import settings as parallel_settings
     from tests.parallel_models import FAST
 
     fast = {**FAST, "epochs": 6, "search_units": 0}
     del fast["search_epochs"]
-    made = parallel_settings.PairClassifierSettings
+    settings_class = parallel_settings.PairClassifierSettings
     monkeypatch.setattr(
-        parallel_settings, "PairClassifierSettings", lambda **given: made(**{**fast, "seed": given["seed"]})
+        parallel_settings,
+        "PairClassifierSettings",
+        lambda **options: settings_class(**{**fast, "seed": options["seed"]}),
     )
     # One pair in five is wrong.
     sources, targets = toy_lines(1500, 4)
@@ -402,28 +406,28 @@ def test_two_classifiers_find_the_wrong_pairs_of_a_bitext_without_trusted_ones(k
     outcome = run_inside(*arguments, "--scores", tmp_path / "scores")
     assert outcome.code == 0, outcome.err
     assert outcome.err.count("training a classifier") == 2
-    gone = [row for row, line in enumerate(rows(tmp_path / "scores")) if line[1] == b"rejected"]
-    assert len(set(gone) & set(wrong)) > 0.8 * len(gone)
-    # A development set of right pairs chooses the threshold, and all pairs of a half are learnt from.
+    rejected_rows = [row for row, line in enumerate(rows(tmp_path / "scores")) if line[1] == b"rejected"]
+    assert len(set(rejected_rows) & set(wrong)) > 0.8 * len(rejected_rows)
+    # If a development set of correct pairs determines the threshold, all pairs of a half are used for training.
     dev = bitext(tmp_path / "dev", [[line + b"\n" for line in side] for side in toy_lines(120, 9)])
     outcome = run_inside(
         "filter-bitext", source, target, "--cross-train", "--dev", *dev, "--scores", tmp_path / "dev.scores", *kept
     )
     assert outcome.code == 0, outcome.err
-    # Classifiers that have learnt from wrong pairs are too unsure for this.
+    # Classifiers trained on wrong pairs are too uncertain to estimate the precision.
     assert "expected precision" not in outcome.err
     assert outcome.err.count("750 pairs, and 120 as its development set") == 2
-    shown = [float(share) for share in re.findall(r"positions, epoch 6/6: F1 ([\d.]+)% on the dev", outcome.err)]
-    assert len(shown) == 2
-    assert min(shown) > 90
+    f1_scores = [float(share) for share in re.findall(r"positions, epoch 6/6: F1 ([\d.]+)% on the dev", outcome.err)]
+    assert len(f1_scores) == 2
+    assert min(f1_scores) > 90
     assert read(tmp_path / "dev.scores") != read(tmp_path / "scores")
-    left = [row for row, line in enumerate(rows(tmp_path / "dev.scores")) if line[1] == b"kept"]
-    assert len(set(left) - set(wrong)) > 0.9 * len(left) > 900
+    kept_rows = [row for row, line in enumerate(rows(tmp_path / "dev.scores")) if line[1] == b"kept"]
+    assert len(set(kept_rows) - set(wrong)) > 0.9 * len(kept_rows) > 900
     alone = run_inside("filter-bitext", source, target, "-m", "model", "--dev", *dev, *kept)
     assert (alone.code, "--dev is for --cross-train" in alone.err) == (2, True)
 
 
-def test_classifiers_need_pairs_to_learn_from_and_files(kept, tmp_path):
+def test_cross_training_needs_files_with_enough_pairs(kept, tmp_path):
     source, target = bitext(tmp_path, dirty_lines(60))
     outcome = run_inside("filter-bitext", source, target, "--cross-train", *kept)
     assert (outcome.code, "half of its pairs are only 30; expected 100" in outcome.message) == (1, True)
@@ -433,8 +437,8 @@ def test_classifiers_need_pairs_to_learn_from_and_files(kept, tmp_path):
     assert (both.code, "or train two classifiers with --cross-train" in both.message) == (2, True)
 
 
-def test_a_share_is_kept_though_scores_tie_and_copies_go(classifier_folder, kept, tmp_path):
-    """Of equal scores the first ones stay; copies that are dropped take no place."""
+def test_a_share_is_exact_despite_ties_and_dropped_copies(classifier_folder, kept, tmp_path):
+    """Of pairs with equal scores, the first are kept; dropped copies are not part of the kept share."""
     sources, targets = ([line + b"\n" for line in side] for side in toy_lines(40))
     sources, targets = sources[:1] * 60 + sources, targets[:1] * 60 + targets
     source, target = bitext(tmp_path, (sources, targets))
@@ -443,7 +447,7 @@ def test_a_share_is_kept_though_scores_tie_and_copies_go(classifier_folder, kept
         outcome = run_inside(*arguments, "--keep", share, "--scores", tmp_path / "scores")
         assert outcome.code == 0, outcome.err
         assert read(tmp_path / "ks").count(b"\n") == expected
-    # The 60 equal pairs tie; those that the share has no room for are not below its threshold.
+    # The 60 equal pairs tie; those beyond the share are not below its threshold.
     rows = [line.split(b"\t") for line in read(tmp_path / "scores").splitlines()]
     tied = {row[0] for row in rows if row[2] == b"tie"}
     assert len(tied) == 1
@@ -470,7 +474,7 @@ def test_pipes_are_refused_before_any_work(classifier_folder, kept, tmp_path):
 
 @pytest.fixture(scope="module")
 def fluent(tmp_path_factory):
-    """Words in the order of their numbers; every second target is shuffled.  Models of the ordered and of all text."""
+    """Return a folder of texts with ordered words, in which every second target is shuffled, and language models."""
     folder, rng = tmp_path_factory.mktemp("fluent"), np.random.default_rng(4)
 
     def text(name, count, shuffled):
@@ -508,10 +512,10 @@ def test_language_models_keep_the_fluent_half(fluent, kept, tmp_path):
         assert state in (b"kept", b"rejected")
     right = [(number % 2 == 0) == (row[1] == b"kept") for number, row in enumerate(result)]
     assert np.mean(right) > 0.9
-    # A threshold in nats, on one thread, gives what the share gave; the other side adds its own difference.
-    least = min(float(row[0]) for row in result if row[1] == b"kept") - 1e-5
+    # The equivalent threshold in nats, on one thread, keeps the same pairs; the source side adds its own difference.
+    threshold = min(float(row[0]) for row in result if row[1] == b"kept") - 1e-5
     again = run_inside(
-        "filter-bitext", fluent / "s", fluent / "t", *language_models, "--threshold", least, "-o", tmp_path / "a",
+        "filter-bitext", fluent / "s", fluent / "t", *language_models, "--threshold", threshold, "-o", tmp_path / "a",
         tmp_path / "b", "--threads", 1,
     )  # fmt: skip
     assert again.code == 0, again.err
@@ -528,16 +532,16 @@ def test_language_models_keep_the_fluent_half(fluent, kept, tmp_path):
         scores[name] = np.array([float(row[0]) for row in rows(tmp_path / name)])
     difference = np.array([float(row[0]) for row in result])
     assert scores["both"] == pytest.approx(scores["source difference"] + difference, abs=3e-6)
-    for name, place in (("source", 3), ("target", 4)):
-        lines = [row[place].decode() for row in result]
+    for name, column in (("source", 3), ("target", 4)):
+        lines = [row[column].decode() for row in result]
         expected = [good.score(line) * math.log(10) / (len(line.split()) + 1) for line in lines]
         assert scores[name] == pytest.approx(expected, abs=2e-5)
 
 
-def test_language_models_go_with_a_share_or_a_threshold(fluent, kept):
+def test_bad_usage_of_language_models(fluent, kept):
     good, general = fluent / "good.arpa", fluent / "general.arpa"
     for options, code, message in (
-        (("--lm", good), 2, "--lm and --source-lm need --keep, or the least score of a pair that stays: --threshold"),
+        (("--lm", good), 2, "--lm and --source-lm need --keep, or --threshold, the minimum score of kept pairs"),
         (("--lm", good, "--cross-train"), 2, "name a classifier with --model, a sentence encoder"),
         (("--general-lm", general, "--cross-train"), 2, "--general-lm is compared with a model of good text"),
         (("--lm", good, "--general-source-lm", general, "--keep", 1), 2, "of good text: name one with --source-lm"),

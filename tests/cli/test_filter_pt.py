@@ -1,4 +1,4 @@
-"""filter-pt as a user runs it."""
+"""`phrasetool filter-pt` through the command line."""
 
 import gzip
 import math
@@ -33,7 +33,7 @@ def corpora(folder):
     return ["-f", folder / "f.gz", "-e", folder / "e"]
 
 
-def test_keeps_what_is_significant(files):
+def test_keeps_significant_entries(files):
     outcome = run_inside("filter-pt", *corpora(files), "-l", "a+e", stdin=TABLE)
     assert (outcome.code, outcome.out) == (0, LINES[1] + LINES[3])
     assert outcome.err.splitlines() == [
@@ -81,7 +81,7 @@ def test_warns_about_phrases_that_do_not_occur(files):
     )
 
 
-def test_stops_when_the_corpus_is_another(files):
+def test_stops_if_the_corpus_does_not_match(files):
     swapped = ["-e", files / "f.gz", "-f", files / "e"]
     outcome = run_inside("filter-pt", *swapped, "-l", "1", "-q", files / "table.gz", "-o", files / "out")
     assert outcome.code == 1
@@ -101,20 +101,20 @@ def test_corpora_with_different_numbers_of_lines(files):
 
 @pytest.mark.parametrize(("threshold", "kept"), [("a+e", b""), ("a-e", LINES[4])])
 def test_one_sentence_pair(files, threshold, kept):
-    """Whatever occurs in the only sentence pair is certain, alpha is 0."""
+    """With one sentence pair, the p-value of its phrases is 1, and alpha is 0."""
     write(files / "f.gz", b"kurz\n")
     write(files / "e", b"short\n")
     assert run_inside("filter-pt", *corpora(files), "-l", threshold, stdin=LINES[4]).out == kept
 
 
-def test_keeps_its_index(files):
+def test_reuses_its_index(files):
     options = ["filter-pt", *corpora(files), "-l", "a-e", "--index", files / "index", files / "table.gz"]
     first, second = run_inside(*options), run_inside(*options)
     assert "the index of" in first.err
     assert second.err.count("using the index") == 2
     write(files / "f.gz", SOURCE.replace(b"kurz", b"lang"))
     third = run_inside(*options)
-    assert "out of date and has been made again" in third.err
+    assert "out of date and has been rebuilt" in third.err
     assert first.out == second.out == third.out + LINES[4]
 
 
@@ -139,18 +139,18 @@ def test_threads_and_blocks_change_nothing(files, threads, size):
     assert "of 5 entries" in outcome.err
 
 
-def test_a_process_of_its_own_and_its_help(files):
+def test_separate_process_and_help(files):
     outcome = run_outside("filter-pt", *corpora(files), "-l", "a+e", stdin=gzip.compress(TABLE))
     assert (outcome.code, outcome.out) == (0, LINES[1] + LINES[3])
-    helped = run_inside("filter-pt", "--help")
-    assert helped.code == 0
+    help_outcome = run_inside("filter-pt", "--help")
+    assert help_outcome.code == 0
     example = "phrasetool filter-pt -f train.de -e train.en -l a+e -n 30 < phrase-table > small"
-    assert example in whole_commands(helped.out.decode())
+    assert example in whole_commands(help_outcome.out.decode())
 
 
 @pytest.mark.requires_reference
 def test_the_reference_table(reference, tmp_path):
-    """The head of a real table: counts by searching its corpus, -ln p by SciPy."""
+    """For the head of a real table, counts equal those of a naive search, and -ln p equals that of SciPy."""
     stats = pytest.importorskip("scipy.stats")
     with gzip.open(reference / "phrase-table.gz") as file:
         data = file.read(400_000)

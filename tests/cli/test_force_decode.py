@@ -13,7 +13,7 @@ from tests.naive_decoder import Entry
 WEIGHTS = {
     "Distortion": [0.3], "LM": [0.5], "WordPenalty": [-1.0], "PhrasePenalty": [0.2], "TranslationModel": [0.2] * 4,
 }  # fmt: skip
-# source, target, p(e|f) and p(f|e) alike, counts c(t) c(s) c(s,t)
+# source, target, value of all four scores, counts c(t) c(s) c(s,t)
 ENTRIES = [
     ("das", "the", 0.5, (10, 10, 5)),
     ("das", "that", 0.3, (10, 10, 3)),
@@ -31,7 +31,7 @@ PAIRS = [
     ("haus das", "home that"),
     ("das haus ist gr\xfcn", "green is the house"),
     ("das haus ist gr\xfcn 1984", "that house is green 1984"),
-    # Not reached: a word that the entries do not give, one that nothing gives, one too few; an empty side.
+    # Not reached: no entry of the last word fits, no entry produces `yes`, a source word is left over; empty sides.
     ("das haus ist gr\xfcn", "the house is blue"),
     ("das haus", "the house yes"),
     ("das haus haus", "the house"),
@@ -47,7 +47,7 @@ def entry(source, target, probability, counts):
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory):
-    """Model, ini, source and target file."""
+    """Return the model, its ini, and the source and target files."""
     folder = tmp_path_factory.mktemp("forced")
     model = naive.Model([entry(*row) for row in ENTRIES], WEIGHTS, distortion_limit=6)
     # The language model is never opened.
@@ -64,7 +64,7 @@ def force(example, *options):
 
 
 def expected_pairs(model, leave_one_out=False):
-    """The pairs of the naive best derivations, as the file has them; and how many sentences have one."""
+    """Return the expected file of pairs, by naive best derivations, and the number of sentences that have one."""
     counts, reached = Counter(), 0
     for s, t in PAIRS:
         sentence, reference = s.encode().split(), t.encode().split()
@@ -80,7 +80,7 @@ def expected_pairs(model, leave_one_out=False):
 
 @pytest.mark.parametrize("leave_one_out", [False, True])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_pairs_that_are_used(example, tmp_path, leave_one_out, threads):
+def test_used_pairs(example, tmp_path, leave_one_out, threads):
     plain, packed = tmp_path / "pairs", tmp_path / "pairs.gz"
     options = ["--threads", threads, *(["--leave-one-out"] if leave_one_out else [])]
     for out in (plain, packed):
@@ -89,15 +89,15 @@ def test_the_pairs_that_are_used(example, tmp_path, leave_one_out, threads):
     expected, reached = expected_pairs(example[0], leave_one_out)
     assert reached == 5
     assert read(plain) == read(packed) == expected
-    # Left out, a long phrase seen nowhere else is not worth its words.
+    # With leave-one-out, a long phrase that occurs nowhere else is not used.
     assert (b"das haus ||| the house ||| " in expected) == (not leave_one_out)
-    # Sorted as a file, and the copy of 1984 is no pair.
+    # The file is sorted, and the copied word 1984 is not a pair.
     lines = read(plain).split(b"\n")[:-1]
     assert lines == sorted(lines)
     assert b"1984" not in read(plain)
 
 
-def test_what_was_not_reached_is_said(example, tmp_path):
+def test_unreached_sentences_are_reported(example, tmp_path):
     _, ini, source, target = example
     outcome = run_inside("force-decode", "--moses-ini", ini, source, target, "-o", tmp_path / "pairs")
     assert outcome.code == 0
@@ -114,7 +114,7 @@ def test_what_was_not_reached_is_said(example, tmp_path):
     pairs = read(tmp_path / "pairs").split(b"\n")[:-1]
     uses = sum(int(line.rsplit(b" ", 1)[1]) for line in pairs)
     assert lines[-1] == f"{len(pairs)} distinct phrase pairs, used {uses} times, written to {tmp_path / 'pairs'}"
-    # Most first.
+    # The most frequent reason comes first.
     numbers = [int(line.split()[0]) for line in lines[1:-1]]
     assert numbers == sorted(numbers, reverse=True)
 
@@ -133,9 +133,9 @@ def test_the_distortion_limit(example, tmp_path):
     again = run_inside("force-decode", "--moses-ini", changed, source, target, "-o", tmp_path / "pairs")
     assert again.err.replace("changed.ini", "moses.ini") == outcome.err
     arguments = ("force-decode", "--moses-ini", changed, source, target, "-o", tmp_path / "x")
-    free = run_inside(*arguments, "--distortion-limit", -1)
-    assert "5 of 10 sentences decoded" in free.err
-    assert "hint" not in free.err
+    unlimited = run_inside(*arguments, "--distortion-limit", -1)
+    assert "5 of 10 sentences decoded" in unlimited.err
+    assert "hint" not in unlimited.err
 
 
 def test_partial_covers_add_pairs(example, tmp_path):
@@ -148,12 +148,12 @@ def test_partial_covers_add_pairs(example, tmp_path):
 
     whole, partial = counts("whole"), counts("partial")
     assert whole <= partial
-    # `the house is blue` is what `gruen` has no entry for; the rest of it is used.
+    # Of `the house is blue`, only `blue` cannot be produced; the rest is used.
     assert partial[b"ist ||| is"] == whole[b"ist ||| is"] + 1
     assert partial[b"gr\xc3\xbcn ||| green"] == whole[b"gr\xc3\xbcn ||| green"]
 
 
-def test_the_output_is_what_training_reads(example, tmp_path):
+def test_training_reads_the_output(example, tmp_path):
     from moses_compat.corpora.training_pairs import read_training_pairs
     from moses_compat.files.streams import Input
 
@@ -180,7 +180,7 @@ def test_another_table(example, tmp_path):
     assert f"{bitext[0]}: none of its {len(PAIRS)} sentences can be decoded to its translation (" in outcome.err
 
 
-def test_wrong_input_is_refused_in_one_line(example, tmp_path):
+def test_invalid_input_is_refused_in_one_line(example, tmp_path):
     _, ini, source, _ = example
     out = tmp_path / "pairs"
     short = tmp_path / "short"
@@ -209,7 +209,7 @@ def test_wrong_input_is_refused_in_one_line(example, tmp_path):
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_nothing_is_written_over(example):
+def test_inputs_are_not_overwritten(example):
     _, ini, source, target = example
     for path in (ini, source, target, ini.parent / "table.gz"):
         before = path.read_bytes()
@@ -229,16 +229,16 @@ def test_a_text_is_not_its_own_translation(example, tmp_path):
     _, ini, source, _ = example
     outcome = run_inside("force-decode", "--moses-ini", ini, source, source, "-o", tmp_path / "pairs")
     assert outcome.code == 1
-    assert outcome.message == f"phrasetool: {source}: is the file of the source, too; expected its translation"
+    assert outcome.message == f"phrasetool: {source}: is also the source file; expected its translation"
 
 
-def test_a_source_that_the_table_does_not_know(example, tmp_path):
+def test_a_source_of_unknown_words(example, tmp_path):
     _, ini, source, target = example
     arguments = ("force-decode", "--moses-ini", ini, target, source, "-o", tmp_path / "pairs", "-q")
     assert f"{target}: 100.0 % of its 27 tokens" in run_inside(*arguments).message
     assert not (tmp_path / "pairs").exists()
-    done = run_inside(*arguments, "--force")
-    assert done.code == 0
-    coverage, outcome = done.err.splitlines()
+    forced = run_inside(*arguments, "--force")
+    assert forced.code == 0
+    coverage, outcome = forced.err.splitlines()
     assert f"warning: {target}: 100.0 % of its 27 tokens" in coverage
     assert f"{target}: none of its {len(PAIRS)} sentences can be decoded to its translation" in outcome

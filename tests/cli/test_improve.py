@@ -1,4 +1,4 @@
-"""`phrasetool improve`: steps, figures, interruptions, and what is refused."""
+"""`phrasetool improve`: steps, figures, interruptions and errors."""
 
 import json
 import os
@@ -23,11 +23,11 @@ from phrasetool_cli.main import cli
 from tests.commands import read, run_inside, write
 
 pytestmark = pytest.mark.slow
-# Bytes that a run must give again.
+# Files that a repeated run must reproduce byte by byte.
 RESULTS = ("moses.ini", "phrase-table.gz", "reordering-table.gz", "steps/annotated.gz", "steps/3.test")
 
 
-# A translator that is trained in seconds, and tells the hypotheses of a sentence from those of others.
+# A translator that trains in seconds and distinguishes hypotheses of a sentence from those of other sentences.
 SMALL_TRANSLATOR = (
     "--loss", "cross-entropy", "--epochs", "6", "--word-units", "32", "--units", "32", "--dimension", "32",
     "--learning-rate", "0.01", "--device", "cpu",
@@ -37,7 +37,7 @@ SENTENCES = 51
 
 @pytest.fixture(scope="module")
 def engine(demo_files, tmp_path_factory):
-    """The folder of the demo's model and texts, with half of the sentences to tune and to test on."""
+    """Return a copy of the demo's folder of model and texts, with half of the sentences for tuning and testing."""
     folder = tmp_path_factory.mktemp("engine") / "engine"
     shutil.copytree(demo_files / "demo" / "engine", folder)
     for path in (folder / f"{name}.{side}" for name in ("dev", "test") for side in ("zh", "en")):
@@ -55,7 +55,7 @@ def arguments(engine, output, *options):
 
 @pytest.fixture(scope="module")
 def improved(engine, tmp_path_factory):
-    """All steps, to a quarter of the entries."""
+    """Run all steps, pruning to a quarter of the entries; return the folder and the outcome."""
     folder = tmp_path_factory.mktemp("improve") / "out"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "TRANSLATOR", SMALL_TRANSLATOR)
@@ -64,7 +64,7 @@ def improved(engine, tmp_path_factory):
     return folder, outcome
 
 
-def test_time_that_is_left_follows_the_pace_of_finished_commands():
+def test_remaining_time_follows_the_pace_of_finished_commands():
     now = [0.0]
     expected = {"a": 60.0, "b": 120.0, "c": 0.5, "d": 240.0}
     forecast = module.Forecast(expected, threads=2, clock=lambda: now[0])
@@ -73,24 +73,24 @@ def test_time_that_is_left_follows_the_pace_of_finished_commands():
     assert forecast.end("c", 50.0) == "; about 4 minutes left"
     # Twice as long as expected: 360 s become 720 s, on two threads 6 minutes.
     assert forecast.end("a", 2 * 60.5 - 50.0) == "; about 6 minutes left"
-    # Of a command that runs, what it has run counts: 480 s less 240.
+    # The elapsed time of a running command is subtracted: 480 s less 240.
     forecast.begin("d")
     now[0] = 240.0
     assert forecast.end("b", 240.0) == "; about 2 minutes left"
-    # One that takes longer than expected needs no negative time.
+    # The remaining time of an overdue command is 0, not negative.
     now[0] = 1000.0
     assert forecast.minutes == 0
     assert forecast.end("d", 1000.0) == ""
 
 
-def test_the_time_left_is_shown_after_each_command_but_the_last(improved):
+def test_the_remaining_time_is_shown_after_each_command_but_the_last(improved):
     lines = [line for line in improved[1].err.splitlines() if ": done in " in line]
     assert all(" s; about " in line and line.endswith(" minutes left") for line in lines[:-1])
     assert lines[-1].endswith(" s")
 
 
 def test_each_step_has_its_figures(improved, engine):
-    """As `evaluate` and the files say."""
+    """The figures are those of `evaluate` and of the files."""
     folder, outcome = improved
     figures = json.loads((folder.parent / "figures.json").read_text())
     assert figures["steps"] == json.loads((folder / "improve.json").read_text())["steps"]
@@ -121,8 +121,8 @@ def test_each_step_has_its_figures(improved, engine):
     assert f"{SENTENCES} sentences are few to tune on" in outcome.err
 
 
-def test_the_result_is_used_as_it_says(improved, engine, tmp_path, monkeypatch):
-    """The commands that are printed give the translations that were measured."""
+def test_the_printed_commands_reproduce_the_translations(improved, engine, tmp_path, monkeypatch):
+    """The printed commands give the translations that were evaluated."""
     folder, result = improved
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "new.source", read(engine / "test.zh"))
@@ -158,7 +158,7 @@ def test_a_run_that_is_killed_three_times_ends_with_the_same_bytes(improved, eng
         *map(str, arguments(engine, out, "--size", "25%", "--without", "rerank")),
     ]
     for step in ("force-decode", "tune-columns", "prune"):
-        # A group of its own: the commands it started die with it.
+        # A separate process group, so that the commands of the run are killed with it.
         process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
@@ -173,13 +173,13 @@ def test_a_run_that_is_killed_three_times_ends_with_the_same_bytes(improved, eng
 
 
 def _started(folder):
-    """The commands that a run has begun."""
+    """Return the commands that a run has started."""
     record = folder / "commands.json"
     return json.loads(record.read_text()) if record.exists() else {}
 
 
 def test_steps_are_left_out(engine, tmp_path):
-    """Alone, tuning changes the weights and nothing else; alone, pruning changes the table."""
+    """Tuning alone changes only the weights; pruning alone changes only the table."""
     without = "forced-decoding,model,augment,columns,rerank"
     outcome = run_inside(*arguments(engine, tmp_path / "tuned", "--without", without + ",prune"))
     assert outcome.code == 0, outcome.err
@@ -198,27 +198,27 @@ def test_steps_are_left_out(engine, tmp_path):
 
 
 def test_options_reach_the_commands(engine, tmp_path):
-    """On the development set alone, with unknown words of further texts."""
+    """Without a test set, the development set is evaluated; other texts provide the unknown words."""
     text = write(tmp_path / "text", "选举 的\n".encode())
     inputs = arguments(engine, tmp_path / "out", "--without", "forced-decoding,model,columns,tune,prune,rerank")
-    place = inputs.index("--test")
+    index = inputs.index("--test")
     options = ("--oov-text", text, "--monolingual", text, "--seed", "7", "--force", "-v")
-    outcome = run_inside(*inputs[:place], *inputs[place + 3 :], *options)
+    outcome = run_inside(*inputs[:index], *inputs[index + 3 :], *options)
     assert outcome.code == 0, outcome.err
     assert (
         f"BLEU on the development set, which the weights were tuned on ({SENTENCES} sentences)" in outcome.out.decode()
     )
     line = json.loads((tmp_path / "out" / "commands.json").read_text())["augment"]["command"]
-    named = shown_path(str(text))
-    for part in (f"--text {named}", f"--monolingual {named}", "--seed 7", "--force"):
+    shown = shown_path(str(text))
+    for part in (f"--text {shown}", f"--monolingual {shown}", "--seed 7", "--force"):
         assert f" {part} " in line
     assert list(json.loads((tmp_path / "out" / "commands.json").read_text())) == [
         "translate-0", "augment", "result-ini", "translate-1"
     ]  # fmt: skip
 
 
-def test_the_options_of_its_translator_are_those_of_the_command(engine):
-    """Here a smaller one is trained."""
+def test_the_options_of_the_translator_are_valid(engine):
+    """The default options are only parsed here; the other tests train a smaller translator."""
     with (
         cli.make_context("phrasetool", [], resilient_parsing=True) as overview,
         click.Context(cli.get_command(overview, "train"), parent=overview, info_name="train") as group,
@@ -246,7 +246,7 @@ def test_the_command_names_all_steps():
     ],
 )
 def test_refused_before_work(engine, tmp_path, options, message):
-    # A copy of the development set is one, too.
+    # A copy of the development set is recognised, too.
     copies = [shutil.copy(engine / f"dev.{side}", tmp_path) for side in ("zh", "en")]
     texts = {"TEST": [engine / "test.zh"], "DEV": copies}
     options = [value for option in options for value in texts.get(option, [option])]
@@ -257,19 +257,19 @@ def test_refused_before_work(engine, tmp_path, options, message):
 
 def test_unrelated_texts_are_refused_before_work(engine, tmp_path):
     inputs = arguments(engine, tmp_path / "out")
-    place = inputs.index("--dev")
-    swapped = [*inputs[: place + 1], inputs[place + 2], inputs[place + 1], *inputs[place + 3 :]]
+    index = inputs.index("--dev")
+    swapped = [*inputs[: index + 1], inputs[index + 2], inputs[index + 1], *inputs[index + 3 :]]
     outcome = run_inside(*swapped)
     assert outcome.code == 1
     assert not (tmp_path / "out" / "commands.json").exists()
     short = write(tmp_path / "short", b"a\n")
-    outcome = run_inside(*inputs[: place + 2], short, *inputs[place + 3 :])
+    outcome = run_inside(*inputs[: index + 2], short, *inputs[index + 3 :])
     assert (outcome.code, "lines" in outcome.message) == (1, True)
 
 
-def test_a_missing_file_is_named_with_the_ini_that_names_it(engine, tmp_path):
-    moved = write(tmp_path / "moses.ini", read(engine / "moses.ini").replace(b"table.gz", b"none.gz"))
+def test_a_missing_file_is_reported_with_its_ini(engine, tmp_path):
+    ini = write(tmp_path / "moses.ini", read(engine / "moses.ini").replace(b"table.gz", b"none.gz"))
     inputs = arguments(engine, tmp_path / "out")
-    inputs[inputs.index("--moses-ini") + 1] = moved
+    inputs[inputs.index("--moses-ini") + 1] = ini
     outcome = run_inside(*inputs)
-    assert (outcome.code, f"{moved}: names a file that cannot be read: " in outcome.message) == (1, True), outcome.err
+    assert (outcome.code, f"{ini}: names a file that cannot be read: " in outcome.message) == (1, True), outcome.err

@@ -10,15 +10,15 @@ def inspect(*arguments, **options):
     return run_inside("inspect", *arguments, "-q", **options)
 
 
-def test_what_it_says(tmp_path):
+def test_the_description_of_a_table(tmp_path):
     table = TABLES["seven fields"] + b"zzz ||| a ||| 1 1 1 -1 ||| 0-0\n"
     text = inspect(write(tmp_path / "t.gz", table)).out.decode()
     number = table.count(b"\n")
     for expected in (
         f"{tmp_path / 't.gz'}: phrase table, {number} entries, 17 sources",
-        "programs of Moses that take it",
+        "compatible programs of Moses",
         f"moses                  no        line {number}: a score is negative",
-        "pairs come twice, from line",
+        "pairs occur twice, from line",
     ):
         assert expected in text, text
 
@@ -31,10 +31,10 @@ def test_every_table_is_described(name):
 
 
 def test_json(tmp_path):
-    path, result = write(tmp_path / "t", TABLES["zero and negative"]), tmp_path / "found.json"
-    text = inspect(path, "--json", result).out
+    path, output = write(tmp_path / "t", TABLES["zero and negative"]), tmp_path / "found.json"
+    text = inspect(path, "--json", output).out
     assert text == inspect(path).out
-    document = json.loads(result.read_text())
+    document = json.loads(output.read_text())
     assert document == json.loads(inspect(path, "--json", "-").out)
     assert document["schema_version"] == 1
     assert (document["file"], document["kind"], document["entries"]) == (str(path), "phrase table", 3)
@@ -46,7 +46,7 @@ def test_json(tmp_path):
     assert "the output is the input" in inspect(path, "--json", path).message
 
 
-def test_files_that_are_no_tables(tmp_path):
+def test_other_kinds_of_files(tmp_path):
     for name, word in (
         ("half table", "half of a phrase table"),
         ("memscore", "memscore"),
@@ -74,8 +74,8 @@ def test_threads_change_nothing(tmp_path):
     assert inspect(path, "--threads", 1).out == inspect(path, "--threads", 2).out
 
 
-def test_an_ini(tmp_path):
-    """What it holds, not what it would be as a table."""
+def test_a_moses_ini(tmp_path):
+    """The features of a moses.ini are described; the file is not read as a table."""
     text = "[feature]\nWordPenalty\nPhraseDictionaryMemory name=TM num-features=2 path=table\n[weight]\nTM= 0.5 0.25\n"
     path = write(tmp_path / "moses.ini", text.encode())
     result = inspect(path, "--json", tmp_path / "json")
@@ -87,5 +87,5 @@ def test_an_ini(tmp_path):
     ]
     assert json.loads((tmp_path / "json").read_text())["features"][1]["weights"] == [0.5, 0.25]
     assert "moses.ini:2: " in inspect(write(path, b"[feature]\nWordPenalty x\n")).message
-    # A table whose fifth word is the name of a section is a table.
+    # A table whose first word looks like a section of an ini is still a table.
     assert "phrase table" in inspect(write(tmp_path / "t", b"[feature] ||| x ||| 1\n")).out.decode()

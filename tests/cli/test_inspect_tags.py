@@ -1,4 +1,4 @@
-"""`inspect --tagger`: entries whose parts of speech stand in no sentence pair."""
+"""`inspect --tagger`: entries whose part-of-speech sequences occur in no sentence pair."""
 
 import json
 from collections import Counter
@@ -17,12 +17,14 @@ def has(sentence, wanted):
 
 
 def entries():
-    """Parts of the sentences, the first of them with parts of others."""
-    collected = []
+    """Return parts of the sentence pairs; every second source sentence is paired with another target sentence."""
+    pairs = []
     for i, (source, target) in enumerate(zip(*SENTENCES, strict=True)):
-        one, other = source.split(), SENTENCES[1][(i * 7 + 3) % 40].split() if i % 2 else target.split()
-        collected += [(" ".join(one[a : a + 2]), " ".join(other[b : b + 3])) for a in range(3) for b in range(3)]
-    return sorted({pair for pair in collected if all(pair)})
+        source_words, target_words = source.split(), SENTENCES[1][(i * 7 + 3) % 40].split() if i % 2 else target.split()
+        pairs += [
+            (" ".join(source_words[a : a + 2]), " ".join(target_words[b : b + 3])) for a in range(3) for b in range(3)
+        ]
+    return sorted({pair for pair in pairs if all(pair)})
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def files(tmp_path):
     return table, *texts
 
 
-def test_support_is_that_of_looking_everywhere(files, toy_tagger_folder, toy_tagger, tmp_path, monkeypatch):
+def test_support_equals_that_of_a_naive_search(files, toy_tagger_folder, toy_tagger, tmp_path, monkeypatch):
     table, source, target = files
     command = ("inspect", table, "--tagger", toy_tagger_folder, "--language-bitext", "en", source, "de", target)
     outcome = run_inside(*command, "--json", tmp_path / "found.json", "--threads", 1)
@@ -67,13 +69,13 @@ def test_support_is_that_of_looking_everywhere(files, toy_tagger_folder, toy_tag
     assert run_inside(*command, "--threads", 2).out == outcome.out
 
 
-def test_wrong_uses(files, toy_tagger_folder, tmp_path):
+def test_invalid_usage(files, toy_tagger_folder, tmp_path):
     table, source, target = files
     bitext = ("--language-bitext", "en", source, "de", target)
     tagger = ("--tagger", toy_tagger_folder)
-    for arguments, code, said in (
-        ((table, *tagger), 2, "--tagger and --language-bitext LANG FILE LANG FILE go together"),
-        ((table, *bitext), 2, "--tagger and --language-bitext LANG FILE LANG FILE go together"),
+    for arguments, code, message in (
+        ((table, *tagger), 2, "--tagger and --language-bitext LANG FILE LANG FILE must be given together"),
+        ((table, *bitext), 2, "--tagger and --language-bitext LANG FILE LANG FILE must be given together"),
         (("-", *tagger, *bitext), 2, "--tagger is for a phrase table in a file, which is read twice"),
         ((tmp_path, *tagger, *bitext), 2, "--tagger is for a phrase table in a file, which is read twice"),
         (
@@ -83,6 +85,6 @@ def test_wrong_uses(files, toy_tagger_folder, tmp_path):
         ),
         ((table, *tagger, "--language-bitext", "en", source, "de", table), 1, "has"),
     ):
-        refused = run_inside("inspect", *arguments, "-q")
-        assert (refused.code, said in refused.message) == (code, True), refused.err
-        assert refused.out == b""
+        outcome = run_inside("inspect", *arguments, "-q")
+        assert (outcome.code, message in outcome.message) == (code, True), outcome.err
+        assert outcome.out == b""

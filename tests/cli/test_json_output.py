@@ -1,4 +1,4 @@
-"""`--json` means one thing in every command that has it."""
+"""`--json` behaves the same in every command that has it."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from tests.commands import run_inside, write
 from tests.small_experiment import write_experiment
 from tests.tables import TABLES
 
-# Its options are those of prune.
+# Commands without --json; ems-prune takes the options of prune.
 WITHOUT = {"ems-prune"}
 
 
@@ -32,7 +32,7 @@ def options_of(name):
             return {spelling: option for option in command.get_params(context) for spelling in option.opts}
 
 
-def test_every_command_has_it_and_says_more_or_less():
+def test_every_command_has_json_quiet_and_verbose():
     for name in COMMANDS:
         options = options_of(name)
         assert ("--json" in options) == (name not in WITHOUT), name
@@ -62,19 +62,19 @@ def test_the_document_is_the_same_in_a_file_and_on_standard_output(table, model_
     assert run_inside(*arguments, "--json").out == printed.out
     assert run_inside(*arguments, "--json", "found.json").code == 0
     assert Path("found.json").read_bytes() == printed.out
-    # What was written before may be written again.
+    # An earlier document may be overwritten.
     assert run_inside(*arguments, "--json", "found.json").code == 0
 
 
 @pytest.mark.parametrize("name", ["prune", "annotate", "filter-pt"])
-def test_not_together_with_the_table(table, model_folder, name):
+def test_the_document_and_the_table_cannot_share_standard_output(table, model_folder, name):
     model = ("-m", model_folder) if name != "filter-pt" else ()
     outcome = run_inside(name, table, *COMMAND_LINES[name][:-1], "-", *model, "--json", "-")
     assert (outcome.code, outcome.out) == (2, b"")
     assert "--json and the output both go to standard output" in outcome.message
 
 
-def test_a_file_that_holds_something_else_stays(table):
+def test_a_file_that_is_not_json_is_not_overwritten(table):
     Path("text").write_text("das ist kein JSON\n")
     outcome = run_inside("inspect", table, "--json", "text")
     assert outcome.code == 2
@@ -82,14 +82,14 @@ def test_a_file_that_holds_something_else_stays(table):
     assert Path("text").read_text() == "das ist kein JSON\n"
 
 
-def test_nothing_appears_where_a_command_fails(table, model_folder):
+def test_no_document_is_written_if_the_command_fails(table, model_folder):
     Path("t").write_bytes(b"malformed\n")
     outcome = run_inside("prune", table, "-m", model_folder, "-t", "-1", "-o", "out", "--json", "found.json")
     assert outcome.code == 1
     assert os.listdir() == ["t"]
 
 
-def test_where_it_cannot_be_written_nothing_is(table, model_folder):
+def test_no_output_is_written_if_the_document_cannot_be(table, model_folder):
     outcome = run_inside("prune", table, "-m", model_folder, "-t", "-1", "-o", "out", "--json", "no/found.json")
     assert outcome.code == 1
     assert "no/found.json: cannot write" in outcome.message
@@ -104,8 +104,8 @@ def test_other_kinds_of_files_and_models(table, model_folder):
     assert model["words"].keys() == {"source", "target"}
 
 
-def only_a_document(*arguments):
-    """What a command writes to standard output, as JSON; it says nothing else there."""
+def json_document(*arguments):
+    """Run a command with `--json` and parse its standard output, which must be one JSON document."""
     outcome = run_inside(*arguments, "--json")
     assert outcome.code == 0, outcome.err
     document = json.loads(outcome.out)
@@ -113,21 +113,21 @@ def only_a_document(*arguments):
     return document
 
 
-def test_of_a_training_it_is_the_settings_and_the_log(tmp_path):
+def test_train_reports_settings_and_log(tmp_path):
     pairs = write(tmp_path / "pairs", pair_lines())
     model = tmp_path / "m"
     fast = ("--dimension", "6", "--iterations", "2", "--vectors", "random", "-q")
-    result = only_a_document("train", pairs, "-o", model, *fast)
+    result = json_document("train", pairs, "-o", model, *fast)
     assert result["model"] == str(model)
     assert result["signature"].startswith("model:")
     assert result["training"] == json.loads((model / "config.json").read_text())["training"]
     assert [line["iteration"] for line in result["log"]] == [1, 2]
     text = write(tmp_path / "text", b"a b c\nb c a\n" * 30)
     options = ("--word-units", "4", "--hidden", "8", "--heads", "2", "--epochs", "3", "-q")
-    result = only_a_document("train", "autoencoder", text, "-o", tmp_path / "a", *options)
+    result = json_document("train", "autoencoder", text, "-o", tmp_path / "a", *options)
     assert [line["epoch"] for line in result["log"]] == [1, 2, 3]
     assert result["training"]["texts"] == 60
-    # Neither an input nor a half-done training is written over.
+    # Inputs are not overwritten, and a command that fails writes no document.
     assert "the output is the input" in run_inside("train", pairs, "-o", tmp_path / "n", *fast, "--json", pairs).message
     vectors = ("--vectors", "word2vec", "--source-text", text, "--json", text)
     assert "the output is the input" in run_inside("train", pairs, "-o", tmp_path / "n", *fast, *vectors).message
@@ -136,22 +136,22 @@ def test_of_a_training_it_is_the_settings_and_the_log(tmp_path):
     assert not (tmp_path / "n").exists()
 
 
-def test_of_an_ini_it_is_what_was_written(table, tmp_path):
+def test_moses_ini_reports_features_and_weights(table, tmp_path):
     write(tmp_path / "lm.arpa", b"\\data\\\nngram 1=1\nngram 2=0\n\n\\1-grams:\n-1\t</s>\n\n\\2-grams:\n\n\\end\\\n")
     arguments = ("moses-ini", "--table", table, "--lm", "lm.arpa")
-    result = only_a_document(*arguments, "-o", "moses.ini")
+    result = json_document(*arguments, "-o", "moses.ini")
     assert result["ini"] == "moses.ini"
-    scores = next(line for line in result["features"] if line["name"] == "TranslationModel0")
-    assert scores["path"] == str(tmp_path / table)
-    assert len(result["weights"]["TranslationModel0"]) == int(scores["num-features"])
-    both = run_inside(*arguments, "--json")
-    assert (both.code, both.out) == (2, b"")
-    assert "--json and the output both go to standard output" in both.message
+    table_feature = next(line for line in result["features"] if line["name"] == "TranslationModel0")
+    assert table_feature["path"] == str(tmp_path / table)
+    assert len(result["weights"]["TranslationModel0"]) == int(table_feature["num-features"])
+    outcome = run_inside(*arguments, "--json")
+    assert (outcome.code, outcome.out) == (2, b"")
+    assert "--json and the output both go to standard output" in outcome.message
 
 
-def test_of_an_experiment_it_is_the_rows_of_its_tables(tmp_path):
+def test_experiment_reports_the_rows_of_its_tables(tmp_path):
     config = write_experiment(tmp_path / "x", '[prune]\nmethods = ["count"]\nsizes = [0.6]\n')
-    result = only_a_document("experiment", config, "--threads", "1", "-q")
+    result = json_document("experiment", config, "--threads", "1", "-q")
     assert result["folder"] == str(tmp_path / "x" / "out")
     assert {row["system"] for row in result["pruning"]} == {"full", "count 60 %"}
     again = run_inside("experiment", config, "--threads", "1", "-q", "--json", tmp_path / "found.json")
@@ -159,8 +159,8 @@ def test_of_an_experiment_it_is_the_rows_of_its_tables(tmp_path):
     assert json.loads((tmp_path / "found.json").read_text())["pruning"] == result["pruning"]
 
 
-def test_of_the_demo_it_is_files_and_commands(tmp_path):
-    result = only_a_document("demo", "--files", tmp_path / "demo")
+def test_demo_reports_files_and_commands(tmp_path):
+    result = json_document("demo", "--files", tmp_path / "demo")
     assert "engine/phrase-table.gz" in result["files"]
     assert all((tmp_path / "demo" / name).is_file() for name in result["files"])
     assert [words[:2] for words in result["commands"]] == [
@@ -169,7 +169,7 @@ def test_of_the_demo_it_is_files_and_commands(tmp_path):
 
 
 @pytest.mark.parametrize("options", [[], ["--demo"]])
-def test_of_compiling_it_is_where_kernels_are(options, monkeypatch):
+def test_compile_reports_where_kernels_are(options, monkeypatch):
     from phrasetool.kernels import building
 
     def build_all(packages, tick, demo, processes):
@@ -177,12 +177,12 @@ def test_of_compiling_it_is_where_kernels_are(options, monkeypatch):
         return {package: building.Built(3, f"in {package}") for package in packages}
 
     monkeypatch.setattr(building, "build_all", build_all)
-    result = only_a_document("compile", "-q", *options)
+    result = json_document("compile", "-q", *options)
     assert result["packages"]["moses_compat"] == {"kernels": 3, "place": "in moses_compat"}
     assert list(result["packages"]) == ["phrasetool", "moses_compat"]
 
 
 @pytest.mark.parametrize("name", ["found.json.gz", "found.json.xz", "found.json"])
-def test_an_own_file_may_be_written_again(table, name):
+def test_an_earlier_document_may_be_overwritten(table, name):
     for _ in range(2):
         assert run_inside("inspect", table, "--json", name).code == 0

@@ -1,5 +1,8 @@
-"""One source with more entries than a block holds: bounded memory where entries are looked at one by one, and the same
-bytes; a limit and a line where they are needed together."""
+"""A source with more entries than a block holds.
+
+Commands that process entries one by one need bounded memory and write the same bytes.  Commands that need all entries
+of a source together have a limit, and report the line of a source that exceeds it.
+"""
 
 import pytest
 
@@ -37,13 +40,13 @@ def run(files, arguments, *more):
 
 
 @pytest.mark.parametrize("name", ONE_BY_ONE)
-def test_entries_that_are_looked_at_one_by_one(files, monkeypatch, name):
+def test_entries_that_are_processed_one_by_one(files, monkeypatch, name):
     outcome, whole = run(files, ONE_BY_ONE[name])
     assert outcome.code == 0, outcome.err
     monkeypatch.setattr(blocks, "LARGEST_GROUP", 2048)
     for threads in (1, 2):
-        outcome, cut = run(files, ONE_BY_ONE[name], "--block-bytes", 1000, "--threads", threads)
-        assert (outcome.code, cut == whole) == (0, True), outcome.err
+        outcome, output = run(files, ONE_BY_ONE[name], "--block-bytes", 1000, "--threads", threads)
+        assert (outcome.code, output == whole) == (0, True), outcome.err
     assert whole.count(b"\n") > 100
 
 

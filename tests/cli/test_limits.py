@@ -1,4 +1,4 @@
-"""What lies beyond a limit of the decoder is warned of."""
+"""Sentences beyond a limit of the decoder cause a warning."""
 
 import pytest
 
@@ -23,12 +23,12 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize(
     ("limit", "words", "warns"), [(-1, 65, True), (45, 65, True), (44, 65, False), (6, 65, False), (-1, 64, False)]
 )
-def test_jumps_that_the_window_of_the_decoder_decides(folder, limit, words, warns):
+def test_sentences_longer_than_the_window_of_the_decoder(folder, limit, words, warns):
     ini = ("--moses-ini", folder / f"ini{limit}")
     fast = ("--search", "cube", "--pop-limit", 2)
     text, reference = folder / f"s{words}", folder / f"t{words}"
-    limited = "without a distortion limit" if limit < 0 else f"at a distortion limit of {limit}"
-    message = f"{text}: 1 sentences have more than 64 words; {limited}, phrases that end 64 words or more"
+    limit_description = "without a distortion limit" if limit < 0 else f"at a distortion limit of {limit}"
+    message = f"{text}: 1 sentences have more than 64 words; {limit_description}, phrases that end 64 words or more"
     for command in (("decode", *ini, text, *fast), ("force-decode", *ini, text, reference, "--stack", 2)):
         outcome = run_inside(*command, "-o", folder / "out", "-q")
         assert outcome.code == 0, outcome.err

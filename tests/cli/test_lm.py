@@ -9,7 +9,7 @@ CORPUS = b"the cat sat\na dog sat\n\nthe dog saw a cat\n"
 
 @pytest.fixture(autouse=True)
 def _path(monkeypatch):
-    # lmplz is what a test puts there.
+    # Hides an installed lmplz; a test that needs one adds its own script.
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
 
 
@@ -68,11 +68,11 @@ def test_bad_usage(tmp_path, arguments, message):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [(b"", "the corpus has no line"), (b"\n \r\n\t\n", "the corpus has no word; expected")]
+    ("text", "message"), [(b"", "the corpus is empty"), (b"\n \r\n\t\n", "the corpus has no word; expected")]
 )
 @pytest.mark.parametrize("estimator", ["lmplz", "built-in"])
 def test_nothing_to_learn_from(tmp_path, monkeypatch, text, message, estimator):
-    # lmplz would make a model of it.
+    # lmplz itself would estimate a model.
     lmplz(tmp_path, monkeypatch, "cat > /dev/null; echo model")
     output = tmp_path / "lm.arpa"
     outcome = run_inside("lm", write(tmp_path / "corpus", text), "-o", output, "--estimator", estimator, "-q")
@@ -93,7 +93,7 @@ def test_bad_corpus(tmp_path, text, message):
     assert not output.exists()
 
 
-def test_what_does_not_fit_goes_to_files(tmp_path):
+def test_counts_that_do_not_fit_in_memory_are_written_to_files(tmp_path):
     corpus, folder = write(tmp_path / "corpus", CORPUS * 3 + b"a cat saw a cat\n"), tmp_path / "there"
     folder.mkdir()
     whole, small = (run_inside("lm", corpus, "--prune", 0, 1, "--memory", size) for size in ("2G", 500))
@@ -128,7 +128,7 @@ echo "Substituting fallback discounts for order 1: D1=0.5 D2=1 D3+=1.5" >&2"""
 def test_lmplz_that_fails(tmp_path, monkeypatch):
     program = lmplz(tmp_path, monkeypatch, "echo '=== 1/5 ===' >&2; echo 'Special word <s> is not allowed' >&2; exit 3")
     output = tmp_path / "lm.arpa"
-    # More than a pipe holds, so that the corpus meets a closed one.
+    # More than a pipe holds, so that phrasetool writes to a closed pipe.
     outcome = run_inside("lm", write(tmp_path / "corpus", CORPUS * 10000), "-o", output, "-q")
     assert outcome.code == 1
     assert outcome.message == f"phrasetool: {program}: Special word <s> is not allowed"
@@ -146,7 +146,7 @@ def test_a_damaged_corpus_stops_lmplz(tmp_path, monkeypatch):
     assert not output.exists()
 
 
-def test_lmplz_that_is_not_there(tmp_path):
+def test_lmplz_that_is_not_installed(tmp_path):
     outcome = run_inside("lm", write(tmp_path / "corpus", CORPUS), "--estimator", "lmplz")
     assert outcome.code == 1
     assert "lmplz is not on the PATH" in outcome.message
@@ -160,8 +160,8 @@ def test_the_input_is_not_the_output(tmp_path):
 
 
 def test_a_corpus_that_is_given_twice(tmp_path):
-    corpus, other = write(tmp_path / "corpus", CORPUS), tmp_path / "link"
-    other.symlink_to(corpus)
-    outcome = run_inside("lm", corpus, other, "--order", 2, "--estimator", "built-in", "-q")
+    corpus, link = write(tmp_path / "corpus", CORPUS), tmp_path / "link"
+    link.symlink_to(corpus)
+    outcome = run_inside("lm", corpus, link, "--order", 2, "--estimator", "built-in", "-q")
     assert outcome.code == 0
-    assert outcome.err.splitlines()[0] == f"phrasetool: warning: {other}: is given twice; its words count twice"
+    assert outcome.err.splitlines()[0] == f"phrasetool: warning: {link}: is given twice; its words count twice"

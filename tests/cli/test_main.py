@@ -30,7 +30,7 @@ def corrupt(data):
 
 
 LINES = [b"das ||| the ||| 0.5 0.25", b"das haus ||| the house ||| 0.5 0.25"]
-# Name -> the file's bytes, and what the message says after its name.
+# Name -> the bytes of the file, and the message after the file name.
 BAD_TABLES = {
     "truncated.gz": (gzip.compress(TEXT)[:-20], ": the gzip data end too early"),
     "header-only.gz": (gzip.compress(TEXT)[:5], ": the gzip data"),
@@ -60,7 +60,7 @@ def check_bad_table(run, command, name, model_folder, tmp_path):
     table.write_bytes(data)
     out.write_bytes(b"old")
     rule = ("-t", "0.5", "--rejected", tmp_path / "rejected") if command == "prune" else ()
-    # A slow machine would report progress.
+    # -q, because a slow machine would report progress.
     outcome = run(command, table, "-m", model_folder, "-o", out, "--block-bytes", "64", "-q", *rule)
     assert outcome.code == 1
     assert outcome.out == b""
@@ -153,7 +153,7 @@ def test_on_error_counts(model_folder, tmp_path, command):
         assert "2 malformed lines" in outcome.err
 
 
-def unending_reader(*arguments):
+def start_command(*arguments):
     return subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         stdin=subprocess.PIPE,
@@ -168,8 +168,8 @@ def test_interrupt(model_folder, tmp_path, command):
     out = tmp_path / "out.gz"
     out.write_bytes(b"old")
     rule = ("-t", "0.5") if command == "prune" else ()
-    process = unending_reader(command, "-", "-m", model_folder, "-o", out, "--block-bytes", 1000, "-q", *rule)
-    # A pipe holds 64 KB; when this much has been taken, the table is being read.
+    process = start_command(command, "-", "-m", model_folder, "-o", out, "--block-bytes", 1000, "-q", *rule)
+    # A pipe holds 64 KB; once more than that is written, the command is reading the table.
     process.stdin.write(TEXT * 40)
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
@@ -214,9 +214,9 @@ def test_full_disk_behind_standard_output(model_folder, tmp_path, arguments, siz
 
 
 @pytest.mark.parametrize("size", [1, 200])
-def test_reader_that_goes_away(model_folder, tmp_path, size):
+def test_a_pipe_that_its_reader_closes(model_folder, tmp_path, size):
     table = write(tmp_path / "t", TEXT * size)
-    process = unending_reader("annotate", table, "-m", model_folder, "-o", "-", "-q", "--block-bytes", 3000)
+    process = start_command("annotate", table, "-m", model_folder, "-o", "-", "-q", "--block-bytes", 3000)
     assert process.stdout.readline().startswith(TEXT[:1])
     process.stdout.close()
     process.stdin.close()
@@ -226,7 +226,7 @@ def test_reader_that_goes_away(model_folder, tmp_path, size):
     assert err == ""
 
 
-def test_reader_that_never_was(model_folder, tmp_path):
+def test_a_pipe_without_a_reader(model_folder, tmp_path):
     table = write(tmp_path / "t", TEXT)
     reading, writing = os.pipe()
     os.close(reading)
@@ -286,18 +286,18 @@ def test_help_of_a_command(name):
     outcome = run_inside(name, "--help")
     text = outcome.out.decode()
     assert (outcome.code, outcome.err) == (0, "")
-    if name != "filter-pt":  # where -h means what it means to Moses' filter-pt
+    if name != "filter-pt":  # its -h is the option of Moses' filter-pt
         assert text == run_inside(name, "-h").out.decode()
     assert text.startswith(f"Usage: phrasetool {name}")
     _, example, tail = text.partition("Example:\n")
     assert example
     assert tail.split()[:2] == ["phrasetool", name]
-    # Commands that are wider than the terminal go on in the next line.
+    # Commands that are wider than the terminal continue on the next line.
     assert text.rstrip().replace("\\\n", "").splitlines()[-1].strip().startswith("phrasetool ")
 
 
 def loaded(folder, *command_lines):
-    """The heavy packages that are loaded after each of some commands, which run in one process."""
+    """Run commands in one process; return the heavy packages that are loaded after each command."""
     code = (
         "import json, sys\nfrom phrasetool_cli.main import main\nreport, lines = sys.argv[1], json.loads(sys.argv[2])\n"
         "with open(report, 'w') as file:\n    for line in lines:\n"
@@ -353,7 +353,7 @@ def test_the_console_script(model_folder, tmp_path):
         check=False,
     )
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, TABLES["lattice"], b"")
-    # Standard input and the model of the environment.
+    # The table from standard input, and the model from the environment.
     outcome = subprocess.run(
         [script, "prune", "-q", "-t", "-1"],
         capture_output=True,
@@ -410,7 +410,7 @@ def test_wrong_usage_is_one_line(arguments, message):
         ),
     ],
 )
-def test_what_a_lack_of_memory_looks_like(tmp_path, monkeypatch, error, message):
+def test_errors_caused_by_a_lack_of_memory(tmp_path, monkeypatch, error, message):
     import phrasetool_cli.main as main
 
     def load(*arguments, **options):
@@ -422,7 +422,7 @@ def test_what_a_lack_of_memory_looks_like(tmp_path, monkeypatch, error, message)
 
 @pytest.mark.parametrize(("limit", "code"), [(511 << 20, 1), (4 << 30, 0)])
 def test_a_small_limit_on_memory_is_refused(tmp_path, limit, code):
-    """A deadlock of Python's import lock lies below it."""
+    """With less memory, Python may deadlock on its import lock."""
     (tmp_path / "table").write_text("a ||| b ||| 0.5 0.5 0.5 0.5 ||| ||| 1 1 1\n")
     outcome = subprocess.run(
         [*COMMAND, "inspect", str(tmp_path / "table")], capture_output=True, text=True, env=clean_environment(),

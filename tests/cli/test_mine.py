@@ -1,4 +1,4 @@
-"""`phrasetool mine`: a planted corpus, interruptions, and every wrong use."""
+"""`phrasetool mine`: a corpus with planted pairs, interruptions, and invalid usage."""
 
 import gzip
 import json
@@ -59,7 +59,7 @@ def test_pairs_below_a_cosine_are_left_out(encoder, corpus, tmp_path):
 
     everything = cosines()
     limit = sorted(everything.values())[len(everything) // 2]
-    # With six digits, so a limit between two of them.
+    # Cosines are written with six digits; the limit lies between two of them.
     limit -= 5e-7
     result = cosines("--min-cosine", limit)
     assert min(result.values()) >= limit
@@ -83,7 +83,7 @@ def test_threads_and_blocks_change_nothing_through_the_real_entry_point(encoder,
     assert len(set(outputs)) == 1
 
 
-def test_approximate_search_says_how_near_it_is(encoder, corpus, tmp_path):
+def test_approximate_search_reports_its_accuracy(encoder, corpus, tmp_path):
     pytest.importorskip("faiss", reason="the extra `mine` is not installed")
     mine = ("mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder)
     outcome = run_inside(*mine, "--neighbour-search", "approximate", "-o", tmp_path / "a.tsv", "--json", tmp_path / "j")
@@ -91,18 +91,18 @@ def test_approximate_search_says_how_near_it_is(encoder, corpus, tmp_path):
     assert "approximate search: the nearest is the right one of" in outcome.err
     assert json.loads((tmp_path / "j").read_text())["search"]["approximate"]["share"] >= 0.98
     run_inside(*mine, "-o", tmp_path / "e.tsv", "-q")
-    near, exact = ({pair[1:] for pair in pairs(tmp_path / name)} for name in ("a.tsv", "e.tsv"))
-    assert len(near & exact) > 0.9 * len(exact)
+    approximate, exact = ({pair[1:] for pair in pairs(tmp_path / name)} for name in ("a.tsv", "e.tsv"))
+    assert len(approximate & exact) > 0.9 * len(exact)
 
 
-def test_interrupted_work_goes_on(encoder, corpus, tmp_path, monkeypatch):
+def test_interrupted_work_is_resumed(encoder, corpus, tmp_path, monkeypatch):
     mine = ("mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder, "--threads", 1, "-q")
     assert run_inside(*mine, "-o", tmp_path / "whole.tsv").code == 0
-    encode, seen = StaticEncoder.encode, []
+    encode, calls = StaticEncoder.encode, []
 
     def interrupted(self, texts, side):
-        seen.append((side, len(texts)))
-        if len(seen) == 2:
+        calls.append((side, len(texts)))
+        if len(calls) == 2:
             raise KeyboardInterrupt
         return encode(self, texts, side)
 
@@ -110,10 +110,10 @@ def test_interrupted_work_goes_on(encoder, corpus, tmp_path, monkeypatch):
     assert run_inside(*mine, "-o", tmp_path / "m.tsv").code == 130
     assert not (tmp_path / "m.tsv").exists()
     assert run_inside(*mine, "-o", tmp_path / "m.tsv").code == 0
-    # The source was done.
-    assert [side for side, _ in seen] == ["source", "target", "target"]
+    # The vectors of the source had been stored.
+    assert [side for side, _ in calls] == ["source", "target", "target"]
     assert run_inside(*mine, "-o", tmp_path / "m.tsv", "--margin-type", "distance").code == 0
-    assert len(seen) == 3
+    assert len(calls) == 3
     assert run_inside(*mine, "-o", tmp_path / "m.tsv").code == 0
     assert (tmp_path / "m.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
 
@@ -168,17 +168,19 @@ def test_a_threshold_from_other_texts(encoder, corpus, tmp_path):
     right = len(result & set(corpus))
     assert 2 * right / (len(result) + len(corpus)) > 0.9
     alone = run_inside("mine", *dev[:2], "--encoder", encoder, "--dev-gold", dev[2], "-o", tmp_path / "d.tsv")
-    thresholds = [line.split()[2] for one in (outcome, alone) for line in one.err.splitlines() if " threshold " in line]
+    thresholds = [
+        line.split()[2] for output in (outcome, alone) for line in output.err.splitlines() if " threshold " in line
+    ]
     assert thresholds[0] == thresholds[1]
 
 
 @pytest.fixture
 def classifier(monkeypatch, tmp_path):
-    """A folder that stands for a classifier."""
+    """Replace the classifier of every model folder by `WordsInCommon`, and write two small texts."""
     result = WordsInCommon()
     monkeypatch.setattr(bitext_scores, "load_pair_model", lambda folder: bitext_scores.pair_encoder_of(result, folder))
     (tmp_path / "s").write_text("haus grün und\nhund rot\nnicht ein hund\n")
-    # Beside each translation one that says more, of the same direction.
+    # In addition to each of two translations, a longer text whose vector has the same direction.
     (tmp_path / "t").write_text(
         "house green and\nhouse green and house green and\ndog red\ndog red dog red\nnot a dog\n"
     )
@@ -195,7 +197,7 @@ def test_a_classifier_chooses_among_candidates(classifier, margin, tmp_path):
     }  # fmt: skip
     for score, _, _, similarity, _, probability, blind in result:
         assert float(score) == pytest.approx(float(similarity) + 0.02 * math.log(float(probability)), abs=1e-5)
-        # Lengths that fit say nothing against a pair.
+        # Here the lengths do not lower the probability.
         assert float(blind) == pytest.approx(float(probability), abs=1e-5)
     assert run_inside(*mine[:-1], "backward", "-o", tmp_path / "o", "--explain", "-q").code == 0
     probability, blind = next(pair[5:] for pair in pairs(tmp_path / "o") if pair[2].startswith("house green and house"))
@@ -204,8 +206,8 @@ def test_a_classifier_chooses_among_candidates(classifier, margin, tmp_path):
     assert all(len(pair) == 3 for pair in pairs(tmp_path / "o"))
 
 
-def test_the_weight_of_probabilities_is_the_best_one_of_gold_pairs(classifier, tmp_path):
-    # The classifier is wrong here: of the same direction, what says more is right.
+def test_the_weight_of_probabilities_is_tuned_on_gold_pairs(classifier, tmp_path):
+    # The classifier is wrong here: of two texts with vectors of the same direction, the longer one is correct.
     (tmp_path / "gold").write_text("haus grün und\thouse green and house green and\nhund rot\tdog red\n")
     mine = ("mine", tmp_path / "s", tmp_path / "t", "-m", "model", "--retrieval", "backward", "--explain")
     weights = {}
@@ -232,7 +234,7 @@ def test_the_weight_of_probabilities_is_the_best_one_of_gold_pairs(classifier, t
 def test_over_long_sentences_are_counted(classifier, tmp_path):
     (tmp_path / "s").write_text("haus " * 9 + "\nhund\n")
     outcome = run_inside("mine", tmp_path / "s", tmp_path / "t", "-m", "model", "-o", tmp_path / "o")
-    assert "1 sentences are longer than the encoder reads; their ends were not seen" in outcome.err
+    assert "1 sentences exceed the encoder's maximum length and were truncated" in outcome.err
 
 
 @for_each(
@@ -261,7 +263,7 @@ def test_over_long_sentences_are_counted(classifier, tmp_path):
         (("-m", "none"), 1, "none: no such model folder"),
     ],
 )
-def test_what_cannot_be_meant(arguments, code, message, tmp_path, monkeypatch):
+def test_invalid_usage(arguments, code, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("s.txt", "t.txt", "s", "t", "g"):
         (tmp_path / name).write_text("a b\n")
@@ -311,7 +313,7 @@ def test_vectors_of_other_texts_are_refused(encoder, corpus, tmp_path):
     assert outcome.message.endswith("of another bitext; name another folder with --encoder-store")
 
 
-def test_faiss_is_named_where_it_is_missing(encoder, corpus, tmp_path, monkeypatch):
+def test_a_missing_faiss_is_reported(encoder, corpus, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
     outcome = run_inside(
         "mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder, "--neighbour-search", "approximate", "-q"

@@ -1,4 +1,4 @@
-"""Commands that need the counts of a table, given one without, with two of three, or with damaged ones."""
+"""Commands that need counts, with tables that have none, two of three, or malformed ones."""
 
 import json
 
@@ -9,11 +9,11 @@ from phrasetool.pruning.measures import COUNTS
 from phrasetool_cli.messages import REMEDIES
 from tests.commands import run_inside, write
 
-# In each source the second entry is the frequent one, seen 98 of 100 times.
+# The second entry of each source is the frequent one, seen 98 of 100 times.
 ROWS = [("a b", "seldom", 0.01), ("a b", "always", 0.98), ("c d", "seldom", 0.01), ("c d", "always", 0.98)]
 NONE = "".join(f"{s} ||| {t} ||| {p} 0.1 {p} 0.1\n" for s, t, p in ROWS).encode()
 TWO = "".join(f"{s} ||| {t} ||| {p} 0.1 {p} 0.1 ||| 0-0 ||| 100 100\n" for s, t, p in ROWS).encode()
-# Two entries with a count, and two with what is none.
+# Two entries with a joint count, and two whose joint count is not a number.
 DAMAGED = NONE.replace(b" 0.1\n", b" 0.1 ||| 0-0 ||| 100 100 1\n", 2).replace(b"0.1\n", b"0.1 ||| 0-0 ||| 9 9 1,5\n")
 CUT = ("--target-size", "0.5", "--protect", "none")
 INI = b"""[feature]
@@ -43,14 +43,14 @@ def test_a_method_by_counts_is_refused_without_them(folder, method):
 
 
 @pytest.mark.parametrize("method", ["composition", "composition+probability", "usage+probability"])
-def test_other_methods_that_take_counts(folder, method):
+def test_other_methods_that_need_counts(folder, method):
     write(folder / "pairs", b"a b ||| seldom ||| 3\n")
     uses = ("--forced-pairs", "pairs") if "usage" in method else ()
     outcome = run_inside("prune", "none", "--moses-ini", "ini", "--method", method, *uses, *CUT, "-q")
     assert (outcome.code, "none:1: the entry has no joint count" in outcome.message) == (1, True)
 
 
-def test_usage_by_itself_takes_no_counts(folder):
+def test_usage_alone_needs_no_counts(folder):
     write(folder / "pairs", b"a b ||| seldom ||| 3\nc d ||| always ||| 1\n")
     outcome = run_inside("prune", "none", "--method", "usage", "--forced-pairs", "pairs", *CUT, "-q")
     assert outcome.out == NONE.splitlines(keepends=True)[0] + NONE.splitlines(keepends=True)[3]
@@ -62,13 +62,13 @@ def test_the_remedy_names_every_method_without_counts():
     assert not {"count", "composition"} & without
 
 
-def test_joint_counts_are_derived_of_two(folder):
+def test_joint_counts_are_derived_from_the_other_two(folder):
     outcome = run_inside("prune", "two", "--method", "count", *CUT)
     assert outcome.out == b"".join(TWO.splitlines(keepends=True)[1::2])
     assert "joint counts of 4 entries were derived as phi(f|e) * c(t)" in outcome.err
 
 
-def test_a_lexicon_has_no_count_that_nobody_gave(folder):
+def test_a_lexicon_leaves_missing_counts_empty(folder):
     def rows(*options):
         outcome = run_inside(
             "export", *options, "--to", "lexicon", "--min-probability", 0, "--stop-words", 0, "--json", "json"
@@ -76,13 +76,13 @@ def test_a_lexicon_has_no_count_that_nobody_gave(folder):
         assert outcome.code == 0, outcome.err
         return [line.split("\t")[5] for line in outcome.out.decode().splitlines()[1:]], outcome.err
 
-    counts, said = rows("none")
-    assert (set(counts), said.count("no joint count")) == ({""}, 1)
+    counts, messages = rows("none")
+    assert (set(counts), messages.count("no joint count")) == ({""}, 1)
     assert json.loads((folder / "json").read_text())["counts"] == {"entries": 4, "missing": 4, "derived": 0}
-    counts, said = rows("two")
-    assert (set(counts), "derived" in said) == ({"98"}, True)
-    counts, said = rows("damaged")
-    assert "2 of 4 entries have no joint count" in said
+    counts, messages = rows("two")
+    assert (set(counts), "derived" in messages) == ({"98"}, True)
+    counts, messages = rows("damaged")
+    assert "2 of 4 entries have no joint count" in messages
     outcome = run_inside("export", "damaged", "--to", "lexicon", "--min-pair-count", 2, "-o", "out")
     assert "damaged:3: the entry has no joint count (found '9 9 1,5'); --min-pair-count needs" in outcome.message
     assert not (folder / "out").exists()
@@ -103,7 +103,7 @@ def test_counts_of_training_pairs(folder):
     assert not (folder / "out").exists()
 
 
-def test_words_are_rare_by_counts(folder):
+def test_rare_words_need_counts(folder):
     write(folder / "words", b"haus ||| house ||| 0.5 0.5 0.5 0.5\nkind ||| child ||| 0.5 0.5 0.5 0.5\n")
     write(folder / "text", b"haus 4711a zoo\nkind\n")
     outcome = run_inside("augment", "words", "--text", "text", "-o", "out", "--rare", 3)
@@ -112,7 +112,7 @@ def test_words_are_rare_by_counts(folder):
     assert "2 words of the table have no count c(s)" in outcome.err
 
 
-def test_counts_of_pairs_through_a_middle_language(folder):
+def test_counts_of_pairs_through_a_pivot_language(folder):
     write(folder / "first", b"a ||| m ||| 0.5 0.5 0.5 0.5 ||| 0-0\n")
     write(folder / "second", b"m ||| x ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 4 4 2\n")
     outcome = run_inside("pivot", "first", "second", "-o", "out", "--counts", "min", "--force")
@@ -124,8 +124,8 @@ def test_counts_of_pairs_through_a_middle_language(folder):
 
 
 @pytest.mark.parametrize("counts", ["100 100 0", "0 0 0", "9 100 98", "100 9 98"])
-def test_impossible_counts_are_no_counts(folder, counts):
-    """A pair that was never seen, or more often than one of its sides, in all commands that need joint counts."""
+def test_impossible_counts_are_refused(folder, counts):
+    """Joint counts of 0, or above the count of a side, are refused by all commands that need joint counts."""
     write(folder / "impossible", NONE.replace(b" 0.1\n", f" 0.1 ||| 0-0 ||| {counts}\n".encode()))
     write(folder / "way", b"seldom ||| x ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 4 4 2\n")
     message = (
@@ -162,7 +162,7 @@ def test_new_entries_have_the_counts_that_the_table_has(folder, counts, new):
 
 @pytest.mark.parametrize("scores", ["0.9", "0.9 0.1", "0.9 0.1 2.718"])
 def test_criteria_that_need_the_scores_of_training(folder, scores):
-    """The third score, p(e|f), or the first, phi(f|e): where there are fewer, others stand in their places."""
+    """Methods that need the first or the third score, phi(f|e) or p(e|f), refuse tables with fewer than four scores."""
     write(folder / "few", f"a ||| x ||| {scores} ||| 0-0 ||| 9 9\na ||| y ||| {scores} ||| 0-0 ||| 9 9\n".encode())
     few = len(scores.split())
     for method in ("probability", "count*2+probability", "count"):

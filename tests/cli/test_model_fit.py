@@ -1,4 +1,4 @@
-"""A model that does not fit is refused before anything is written, and one that fits never is."""
+"""Incompatible models are refused before anything is written; compatible models never are."""
 
 import json
 import shutil
@@ -13,7 +13,9 @@ from phrasetool.phrase_encoder.model import BilingualModel
 from tests.commands import read, run_inside, write
 
 DEMO = Path(phrasetool_cli.demo.__file__).parent
-RIGHT = "knows 99.1% of the source's words and 98.3% of the target's, and tells pairs from others with AUC 0.99"
+RIGHT = (
+    "knows 99.1% of the source's words and 98.3% of the target's, and ranks true pairs above random ones with AUC 0.99"
+)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +42,7 @@ def commands(folder, table):
     yield "prune", table, "-m", folder / "model", "--method", "semantic+count", "--target-size", "0.5"
 
 
-def test_what_fits_is_said_in_one_line(folder, tmp_path):
+def test_a_compatible_model_is_reported_in_one_line(folder, tmp_path):
     plain = write(tmp_path / "plain", read(folder / "table.gz"))
     for command in commands(folder, folder / "table.gz"):
         outcome = run_inside(*command, "-o", tmp_path / "out")
@@ -61,12 +63,14 @@ def test_annotate_writes_the_fit_of_each_model_as_json(folder, tmp_path):
     assert round(fits[0]["source_known"], 3) == 0.991
 
 
-def test_swapped_sides_are_seen_before_anything_is_written(folder, tmp_path):
+def test_swapped_sides_are_refused_before_anything_is_written(folder, tmp_path):
     write(tmp_path / "out", b"old")
     for command in commands(folder, folder / "swapped.gz"):
         outcome = run_inside(*command, "-o", tmp_path / "out", "-q")
         assert outcome.code == 1
-        assert f"{folder / 'swapped.gz'}: the model {folder / 'model'} does not fit: source and tar" in outcome.message
+        assert (
+            f"{folder / 'swapped.gz'}: the model {folder / 'model'} does not match: source and tar" in outcome.message
+        )
         assert "source and target look swapped: it knows 0.0% of the source's words" in outcome.message
         assert outcome.message.endswith("; name another model, or continue with --force")
         assert read(tmp_path / "out") == b"old"
@@ -76,7 +80,7 @@ def test_swapped_sides_are_seen_before_anything_is_written(folder, tmp_path):
     assert "standard input: the model" in outcome.message
 
 
-def test_force_goes_on_with_a_warning(folder, tmp_path):
+def test_force_continues_with_a_warning(folder, tmp_path):
     for command in commands(folder, folder / "swapped.gz"):
         outcome = run_inside(*command, "-o", tmp_path / "out", "-q", "--force")
         assert outcome.code == 0
@@ -88,7 +92,7 @@ def test_force_goes_on_with_a_warning(folder, tmp_path):
 def test_evaluate_model(folder, tmp_path):
     options = ("-m", folder / "model", "--candidates", "10")
     outcome = run_inside("evaluate-model", folder / "table.gz", *options, "--json")
-    assert "tells pairs from others with AUC 0.99" in outcome.message
+    assert "ranks true pairs above random ones with AUC 0.99" in outcome.message
     assert json.loads(outcome.out)["model_fit"]["auc"] > 0.98
     outcome = run_inside("evaluate-model", folder / "swapped.gz", *options)
     assert outcome.code == 1
@@ -108,7 +112,7 @@ def test_a_vocabulary_in_another_order_is_no_better_than_chance(folder, tmp_path
     write(tmp_path / "m" / "source.vocab", b"".join([first, *sorted(words)]))
     outcome = run_inside("annotate", folder / "table.gz", "-m", tmp_path / "m", "-o", tmp_path / "out")
     assert outcome.code == 1
-    assert "it tells pairs from others hardly better than chance (AUC 0.5" in outcome.message
+    assert "it ranks true pairs hardly better than chance (AUC 0.5" in outcome.message
     assert not (tmp_path / "out").exists()
 
 
@@ -122,8 +126,8 @@ def test_small_tables_are_never_refused(folder, tmp_path, lines, names):
         assert (outcome.code, outcome.err) == (0, "")
 
 
-def test_a_small_table_of_which_no_word_is_known(folder, tmp_path):
-    """Nine pairs may be names that the model never saw; ten pairs of two words are of another language."""
+def test_a_small_table_of_unknown_words(folder, tmp_path):
+    """Nine pairs of unknown words may be names; ten pairs of two unknown words count as another language."""
     for lines, code in ((9, 0), (10, 1)):
         table = write(tmp_path / "t", b"".join(b"xy%d yz ||| ab%d bc ||| 0.5\n" % (i, i) for i in range(lines)))
         outcome = run_inside("annotate", table, "-m", folder / "model", "-o", tmp_path / f"out{lines}", "-q")
@@ -132,12 +136,12 @@ def test_a_small_table_of_which_no_word_is_known(folder, tmp_path):
     assert "it knows none of the 20 running words of the source" in outcome.message
 
 
-def test_the_beginning_of_a_sorted_table_is_enough(folder, tmp_path):
-    """Punctuation and numbers come first, and in pairs that are wrong more often than others."""
+def test_the_beginning_of_a_sorted_table_is_accepted(folder, tmp_path):
+    """A sorted table begins with punctuation and numbers, whose pairs are wrong more often than others."""
     lines = read(folder / "table.gz").splitlines(keepends=True)
     for count in (300, 600, 1200):
-        source = write(tmp_path / "t", b"".join(lines[:count]))
-        outcome = run_inside("annotate", source, "-m", folder / "model", "-o", tmp_path / "out", "-q")
+        table = write(tmp_path / "t", b"".join(lines[:count]))
+        outcome = run_inside("annotate", table, "-m", folder / "model", "-o", tmp_path / "out", "-q")
         assert (outcome.code, outcome.err) == (0, "")
     marks = b"".join(b"%d ||| %d , ||| 0.5\n" % (i, i + 1) for i in range(3000))
     outcome = run_inside("annotate", write(tmp_path / "t", marks), "-m", folder / "model", "-o", tmp_path / "out", "-q")
@@ -156,7 +160,7 @@ def test_a_table_that_the_same_model_annotated(folder, tmp_path):
         in outcome.message
     )
     assert not twice.exists()
-    # Whoever prunes by them or by another model may.
+    # Pruning, and annotating with another model, are allowed.
     assert run_inside("prune", once, *options, "-t", "0.5", "-o", twice).code == 0
     outcome = run_inside("annotate", once, *options, "-o", twice, "--force")
     assert outcome.code == 0
@@ -164,12 +168,12 @@ def test_a_table_that_the_same_model_annotated(folder, tmp_path):
     model = BilingualModel.load(folder / "model")
     arrays = model.source.arrays()
     side = model.kind.parameters({**arrays, "transform": 0.7 * arrays["transform"]})
-    other = BilingualModel(model.source_vocabulary, model.target_vocabulary, side, model.target, model.kind)
-    other.save(tmp_path / "other")
+    other_model = BilingualModel(model.source_vocabulary, model.target_vocabulary, side, model.target, model.kind)
+    other_model.save(tmp_path / "other")
     assert run_inside("annotate", once, "-m", tmp_path / "other", "-q", "-o", twice).err == ""
 
 
-def test_statistics_hold_the_figures(folder, tmp_path):
+def test_statistics_hold_the_model_fit(folder, tmp_path):
     table, model = str(folder / "table.gz"), str(folder / "model")
     for options in (("-t", "0.5"), ("--method", "semantic+count", "--target-size", "0.5")):
         outcome = run_inside(
@@ -195,7 +199,7 @@ def test_the_library_refuses_too(folder, tmp_path):
     assert phrasetool.prune(table, str(tmp_path / "a"), model=model, threshold=0.5, force=True).statistics.entries
 
 
-def test_a_start_of_another_language(folder, tmp_path):
+def test_training_texts_of_another_language(folder, tmp_path):
     pairs = write(tmp_path / "pairs", b"".join(read(folder / "table.gz").splitlines(keepends=True)[::16]))
     options = ("-o", tmp_path / "m", "--iterations", "1", "--dimension", "10", "--overwrite", "-q")
     outcome = run_inside("train", pairs, *options, "--source-text", folder / "en")
@@ -205,10 +209,10 @@ def test_a_start_of_another_language(folder, tmp_path):
     )
     assert "source and target look swapped; --force continues anyway" in outcome.message
     assert not (tmp_path / "m").exists()
-    none = write(tmp_path / "none", b"eins zwei drei vier\n" * 50)
-    outcome = run_inside("train", pairs, *options, "--target-text", none)
+    german = write(tmp_path / "none", b"eins zwei drei vier\n" * 50)
+    outcome = run_inside("train", pairs, *options, "--target-text", german)
     assert "none: knows 0.0% of the running words of the target: it is of another language" in outcome.message
-    outcome = run_inside("train", pairs, *options, "--target-text", none, "--force")
+    outcome = run_inside("train", pairs, *options, "--target-text", german, "--force")
     assert outcome.code == 0
     assert "warning" in outcome.message
     assert (

@@ -21,7 +21,7 @@ ngram 2=1
 
 \\end\\
 """
-# kenlm takes no model without contexts.
+# KenLM does not read models of order 1.
 ORDER_1 = b"\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<unk>\n-9\t<s>\n-1\t</s>\n\n\\end\\\n"
 
 
@@ -36,8 +36,8 @@ def model(tmp_path):
 
 
 def new_ini(model, *arguments):
-    made = ["moses-ini", "--table", model / "table.gz", "--lm", model / "lm.arpa", "-o", model / "moses.ini"]
-    return run_inside(*made, *arguments)
+    command = ["moses-ini", "--table", model / "table.gz", "--lm", model / "lm.arpa", "-o", model / "moses.ini"]
+    return run_inside(*command, *arguments)
 
 
 def test_a_new_ini_is_a_model_that_translates(model):
@@ -61,17 +61,17 @@ def test_without_a_reordering_table_there_is_no_such_feature(model):
 @pytest.mark.parametrize("weight", [0.0, 0.25])
 def test_a_table_with_more_columns(model, weight):
     new_ini(model)
-    other = run_inside(
+    outcome = run_inside(
         "moses-ini", model / "moses.ini", "--table", model / "richer", "--weight", weight, "-o", model / "richer.ini"
     )
-    assert other.code == 0
+    assert outcome.code == 0
     before, after = MosesModel.read(str(model / "moses.ini")), MosesModel.read(str(model / "richer.ini"))
     assert after.table == str(model / "richer")
     assert after.weights.tolist() == [*before.weights.tolist(), weight, weight]
 
 
 def test_another_reordering_table(model):
-    """Its path is as given, though the old one is not there and the ini moves to another folder."""
+    """Its path is written as given, although the old file is missing and the ini is written to another folder."""
     new_ini(model, "--reordering-table", model / "reordering")
     text = read(model / "moses.ini").replace(f"path={model}/reordering".encode(), b"path=gone  # old")
     write(model / "moses.ini", text)
@@ -95,7 +95,7 @@ def test_another_reordering_table_of_version_1(model):
     )
 
 
-def test_a_reordering_table_needs_a_place(model):
+def test_a_reordering_table_cannot_be_added(model):
     new_ini(model)
     outcome = run_inside("moses-ini", model / "moses.ini", "--table", model / "table.gz", "--reordering-table",
                          model / "reordering")  # fmt: skip
@@ -103,7 +103,7 @@ def test_a_reordering_table_needs_a_place(model):
     assert "expected one reordering table, found 0" in outcome.message
 
 
-def test_it_can_be_read_from_standard_output(model):
+def test_standard_output(model):
     outcome = run_inside("moses-ini", "--table", model / "table.gz", "--lm", model / "lm.arpa")
     assert outcome.code == 0
     assert outcome.out.startswith(b"[input-factors]\n")
@@ -150,8 +150,8 @@ PHRASES = b"".join(b"%c ||| b ||| 0.5 0.4 ||| 0-0 ||| 3 3 1\n" % c for c in b"ab
         (("--table", "phrases", "--reordering-table", "binary"), ""),
     ],
 )
-def test_tables_that_are_none(model, monkeypatch, tables, message, new):
-    """Moses stops at them, or takes orientations for probabilities."""
+def test_tables_of_the_wrong_kind(model, monkeypatch, tables, message, new):
+    """Moses would stop at tables of the wrong kind, or take orientations for probabilities."""
     monkeypatch.chdir(model)
     new_ini(model, "--reordering-table", "reordering", "-q")
     narrow = ORDERS.replace(b" 0.5 0.4 0.1", b"")
@@ -176,12 +176,12 @@ def test_paths_relative_to_the_folder(model, tmp_path, monkeypatch):
     assert outcome.code == 0
     moved = read(model / "new" / "moses.ini").decode()
     assert moved == text.replace("path=", "path=../")
-    # Wherever it is read from.
+    # Paths do not depend on the working directory.
     monkeypatch.chdir("/")
     assert MosesModel.read(str(model / "new" / "moses.ini")).table == str(model / "table.gz")
 
 
-def test_relative_to_no_folder(model):
+def test_relative_needs_an_output_file(model):
     outcome = run_inside("moses-ini", "--table", model / "table.gz", "--lm", model / "lm.arpa", "--relative")
     assert (outcome.code, outcome.out) == (2, b"")
     assert "--relative needs to know the folder of the ini" in outcome.message
@@ -190,7 +190,7 @@ def test_relative_to_no_folder(model):
 @pytest.mark.parametrize(
     "option", [("--lm", "lm.arpa"), ("--reordering-type", "msd-bidirectional-fe"), ("--distortion-limit", "3")]
 )
-def test_what_describes_a_new_ini_is_refused_with_an_ini(model, monkeypatch, option):
+def test_options_of_a_new_ini_are_refused_with_an_ini(model, monkeypatch, option):
     monkeypatch.chdir(model)
     assert run_inside("moses-ini", "--table", "table.gz", "--lm", "lm.arpa", "-o", "moses.ini").code == 0
     outcome = run_inside("moses-ini", "moses.ini", "--table", "richer", *option, "-o", "out.ini")
@@ -199,7 +199,7 @@ def test_what_describes_a_new_ini_is_refused_with_an_ini(model, monkeypatch, opt
     assert not (model / "out.ini").exists()
 
 
-def test_a_type_of_reordering_that_moses_lacks_is_bad_usage(model, monkeypatch):
+def test_an_unsupported_type_of_reordering_is_refused(model, monkeypatch):
     monkeypatch.chdir(model)
     arguments = ("--table", "table.gz", "--lm", "lm.arpa", "--reordering-table", "reordering")
     outcome = run_inside("moses-ini", *arguments, "--reordering-type", "wbe-msd-bidirectional-e-allff", "-o", "out.ini")

@@ -14,7 +14,7 @@ def nearest(sentence, *arguments):
 
 
 def naive(model, sentence, sentences):
-    """Cosines one by one, in double precision."""
+    """Return sentence -> cosine, computed one by one in double precision."""
     import numpy as np
 
     from phrasetool.autoencoder.inference import encode_texts
@@ -25,12 +25,12 @@ def naive(model, sentence, sentences):
         ids = [words.index(word) if word in words else 0 for word in line.replace("&apos;", "'").encode().split()]
         return encode_texts(model, Phrases.from_lists([ids]))[0].astype(np.float64)
 
-    expected = vector(sentence)
-    collected = {}
+    query = vector(sentence)
+    cosines = {}
     for line in sentences:
-        one = vector(line)
-        collected[line.replace("&apos;", "'")] = one @ expected / np.linalg.norm(one) / np.linalg.norm(expected)
-    return collected
+        encoded = vector(line)
+        cosines[line.replace("&apos;", "'")] = encoded @ query / np.linalg.norm(encoded) / np.linalg.norm(query)
+    return cosines
 
 
 def test_sentences_by_cosine(text, autoencoder):
@@ -40,29 +40,31 @@ def test_sentences_by_cosine(text, autoencoder):
     assert result["searched"] == len(SENTENCES)
     others = [line for line in SENTENCES[:-1] if line != sentence]
     expected = naive(AutoencoderModel.load(autoencoder), sentence, others)
-    got = {one["sentence"]: one["similarity"] for one in result["nearest"]}
-    assert got == pytest.approx({line: expected[line] for line in sorted(expected, key=expected.get)[-6:]}, abs=1e-5)
-    assert list(got.values()) == sorted(got.values(), reverse=True)
-    assert any(line.startswith("the cat 's hat is") for line in got)
+    similarities = {row["sentence"]: row["similarity"] for row in result["nearest"]}
+    assert similarities == pytest.approx(
+        {line: expected[line] for line in sorted(expected, key=expected.get)[-6:]}, abs=1e-5
+    )
+    assert list(similarities.values()) == sorted(similarities.values(), reverse=True)
+    assert any(line.startswith("the cat 's hat is") for line in similarities)
 
 
-def test_all_but_the_sentence_itself(text, autoencoder):
+def test_the_sentence_itself_is_left_out(text, autoencoder):
     result = nearest("a dog", "-m", autoencoder, "--sentences", text, "-k", 99)["nearest"]
     assert len(result) == len(SENTENCES) - 1
-    assert "a dog" not in {one["sentence"] for one in result}
-    assert "two old men & a dog see the big red ball ." in {one["sentence"] for one in result}
-    # One that the file lacks, with a word that the model lacks: nothing is left out.
+    assert "a dog" not in {row["sentence"] for row in result}
+    assert "two old men & a dog see the big red ball ." in {row["sentence"] for row in result}
+    # A sentence that is not in the file, with an unknown word: no sentence is left out.
     assert len(nearest("a grey dog", "-m", autoencoder, "--sentences", text, "-k", 99)["nearest"]) == len(SENTENCES)
 
 
-def test_sentences_that_look_alike_to_the_model_are_two(autoencoder, tmp_path):
+def test_sentences_with_equal_vectors_are_listed_separately(autoencoder, tmp_path):
     file = write(tmp_path / "text", b"a zebra\na zebu\na cat\n")
     (first, second) = nearest("a zebra", "-m", autoencoder, "--sentences", file)["nearest"]
     assert (first["sentence"], first["similarity"]) == ("a zebu", pytest.approx(1, abs=1e-5))
     assert second["similarity"] < 1
 
 
-def test_a_list_to_be_read(text, autoencoder, tmp_path):
+def test_readable_output(text, autoencoder, tmp_path):
     long = write(tmp_path / "long", b"a cat\n" + b"a " * 512 + b"\na dog\n")
     outcome = run_inside("neighbours", "a", "dog", "-m", autoencoder, "--sentences", long, "--threads", 1)
     assert outcome.code == 0
@@ -82,10 +84,10 @@ def test_bad_requests(text, autoencoder, model_folder, tmp_path):
         "a dog", "-m", autoencoder
     )
     assert "this needs an autoencoder of one language" in fails("a dog", "-m", model_folder, "--sentences", text)
-    result = ("-m", autoencoder, "--sentences")
-    assert "the model knows no word of 'zebras'" in fails("zebras", *result, text)
-    assert "the sentence has 512 words; an autoencoder encodes at most 511" in fails("a " * 512, *result, text)
-    empty = write(tmp_path / "text", b"a cat\n\n")
-    assert "text:2: the line is empty" in fails("a dog", *result, empty)
-    assert "leave them out with --sentences" in fails("a dog", *result, text, "--side", "source", code=2)
-    assert "leave them out with --sentences" in fails("a dog", *result, text, "--pairs", text, code=2)
+    options = ("-m", autoencoder, "--sentences")
+    assert "the model knows no word of 'zebras'" in fails("zebras", *options, text)
+    assert "the sentence has 512 words; an autoencoder encodes at most 511" in fails("a " * 512, *options, text)
+    file = write(tmp_path / "text", b"a cat\n\n")
+    assert "text:2: the line is empty" in fails("a dog", *options, file)
+    assert "leave them out with --sentences" in fails("a dog", *options, text, "--side", "source", code=2)
+    assert "leave them out with --sentences" in fails("a dog", *options, text, "--pairs", text, code=2)

@@ -1,4 +1,4 @@
-"""A file of which nothing is of use is refused, and nothing is written; --force goes on with a warning."""
+"""A file in which nothing matches is refused, and nothing is written; --force continues with a warning."""
 
 import pytest
 
@@ -36,9 +36,9 @@ def files(tmp_path, monkeypatch):
         (("prune", "table", "--method", "usage", "--forced-pairs", "pairs", "--target-size", "50%"),
          "pairs: none of its pairs with a count above 0 is in table", False),
         (("remove-orphans", "table", "--reordering-table", "reordering"),
-         "reordering: none of its 2 lines is of one of the 3 pairs of the phrase table", True),
+         "reordering: none of its 2 lines belongs to one of the 3 pairs of the phrase table", True),
         (("prune", "table", "--method", "count", "--target-size", "70%", "--reordering-table", "reordering",
-          "--reordering-out", "second"), "reordering: none of its 2 lines is of one of the 2 pairs", True),
+          "--reordering-out", "second"), "reordering: none of its 2 lines belongs to one of the 2 pairs", True),
         (("augment", "table", "--text", "text", "--reordering-table", "reordering", "--reordering-out", "second"),
          "reordering: none of its sources of one word is in table", True),
         (("augment", "table", "--text", "text", "--monolingual", "source"),
@@ -54,7 +54,7 @@ def files(tmp_path, monkeypatch):
          "table: of its first 3 entries, 3 have a source that does not occur in source", False),
     ],
 )  # fmt: skip
-def test_nothing_is_of_use(files, command, message, written):
+def test_nothing_matches(files, command, message, written):
     outcome = run_inside(*command, "-o", "out")
     assert outcome.code == 1
     assert outcome.err.splitlines()[-1].startswith(f"phrasetool: error: {message}")
@@ -74,7 +74,7 @@ def translator(tmp_path_factory):
     return folder / "m"
 
 
-def test_what_a_translator_is_given(translator, files):
+def test_texts_dictionaries_and_tables_of_a_translator(translator, files):
     write(files / "text", b"der hund sieht\n")
     dictionary = write(files / "dictionary", b"hund X\nkatze Y\n")
     outcome = run_inside("translate", "text", "-m", translator, "--dictionary", dictionary, "-o", "out")

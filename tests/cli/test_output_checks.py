@@ -12,14 +12,14 @@ from tests.commands import COMMAND, run_inside, write
 from tests.small_experiment import write_experiment
 
 
-def test_nothing_is_left_by_the_check(tmp_path):
+def test_checks_leave_no_files(tmp_path):
     (tmp_path / "there").write_bytes(b"as it was")
     check_outputs([], [str(tmp_path / "new.gz"), str(tmp_path / "there"), "-", "/dev/null"])
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("there", b"as it was")]
 
 
 @pytest.mark.parametrize("name", ["config.json", "weights.safetensors", "source.vocab"])
-def test_no_output_takes_the_place_of_a_model(tmp_path, name):
+def test_no_output_overwrites_a_model(tmp_path, name):
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / name).write_text("{}")
     with pytest.raises(PhraseToolError, match=f"{name}: the output is a file of the model in "):
@@ -33,7 +33,7 @@ def test_a_pipe_is_not_opened(tmp_path):
     check_inputs([str(tmp_path / "pipe"), "-", None])
 
 
-def test_outputs_that_cannot_be(tmp_path, monkeypatch):
+def test_outputs_that_cannot_be_written(tmp_path, monkeypatch):
     for path, message in (
         (tmp_path / "no" / "out", "out: cannot write: there is no folder .*no$"),
         (tmp_path, "is a folder, expected a file name"),
@@ -46,7 +46,7 @@ def test_outputs_that_cannot_be(tmp_path, monkeypatch):
         check_outputs([], [str(tmp_path / "out")])
 
 
-def test_inputs_that_are_not_there(tmp_path):
+def test_missing_inputs(tmp_path):
     (tmp_path / "a").write_bytes(b"a")
     check_inputs([str(tmp_path / "a")])
     for path, message in ((tmp_path / "b", "b: No such file"), (tmp_path, "is a directory")):
@@ -54,7 +54,7 @@ def test_inputs_that_are_not_there(tmp_path):
             check_inputs([str(tmp_path / "a"), str(path)])
 
 
-# What takes long finds them before it starts: the text is damaged, and would be complained of first.
+# Outputs are checked before the work starts; otherwise, the error would be about the damaged text.
 @pytest.mark.parametrize(
     "command",
     [
@@ -112,7 +112,7 @@ def test_files_that_differ(tmp_path):
         ([], ["-", None, "-"], "^-: two outputs go to one file$"),
     ],
 )
-def test_files_that_are_one(tmp_path, monkeypatch, inputs, outputs, message):
+def test_files_that_are_the_same(tmp_path, monkeypatch, inputs, outputs, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a").write_bytes(b"")
     (tmp_path / "link").symlink_to("a")

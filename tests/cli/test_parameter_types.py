@@ -59,7 +59,7 @@ def test_values(kind, text, value):
         (finite_number, "much", "is not a finite number"),
     ],
 )
-def test_what_is_none(kind, text, message):
+def test_invalid_values(kind, text, message):
     with pytest.raises(click.BadParameter, match=message):
         kind(text)
 

@@ -9,7 +9,7 @@ from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch, 
 
 
 class Clock:
-    """Time that passes when told to."""
+    """Replacement of `time` with a clock that tests advance."""
 
     def __init__(self):
         self.now = 1000.0
@@ -25,7 +25,7 @@ def clock(monkeypatch):
     return clock
 
 
-def test_a_table_is_told_of_every_half_minute(clock, capsys):
+def test_tables_are_reported_every_half_minute(clock, capsys):
     with TableProgress("measure", 1000) as bar:
         bar(10, 1)
         clock.now += 30
@@ -74,7 +74,7 @@ def test_training_reports_every_iteration(clock, capsys):
     ]
 
 
-def test_a_resumed_training_counts_what_was_done_before(clock, capsys):
+def test_a_resumed_training_counts_finished_items(clock, capsys):
     with ItemProgress("train", 1000, "text", finished=400) as bar:
         bar.tick(10)
         clock.now += 30
@@ -82,7 +82,7 @@ def test_a_resumed_training_counts_what_was_done_before(clock, capsys):
     assert capsys.readouterr().err == "phrasetool: train: 460 of 1,000 texts, 2.0 a second, 4:30 left\n"
 
 
-def test_what_comes_before_the_first_item_does_not_count(clock, capsys):
+def test_time_before_the_first_item_does_not_count(clock, capsys):
     with ItemProgress("run 1", 1014, "sentence") as bar:
         clock.now += 40
         bar.tick()
@@ -107,7 +107,7 @@ def test_the_first_iteration_does_not_count_compilation(clock, capsys):
     )
 
 
-def test_quiet_is_quiet_but_for_warnings(clock, capsys):
+def test_quiet_shows_only_warnings(clock, capsys):
     watch = TerminalWatch(quiet=True)
     with watch.file("read", 10) as file, watch.items("do", 10, "thing") as tick:
         clock.now += 100
@@ -129,7 +129,7 @@ def terminal(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
 
     def shown():
-        # Not before the test itself: pytest's own capture comes between.
+        # Called by the test itself, because pytest replaces sys.stderr after the fixtures.
         terminal = Terminal()
         monkeypatch.setattr("sys.stderr", terminal)
         return terminal
@@ -137,7 +137,7 @@ def terminal(monkeypatch):
     return shown
 
 
-def test_a_terminal_sees_bars(terminal):
+def test_a_terminal_shows_bars(terminal):
     shown = terminal()
     with TrainingProgress(10, 0, 1) as bar:
         bar.tick(10)
@@ -153,13 +153,13 @@ def test_a_bar_fits_the_terminal_and_gives_way_to_messages(terminal, monkeypatch
         bar.tick(5)
         progress.say("a message")
         bar.tick(5)
-    # What a terminal shows: a carriage return begins the line anew.
+    # On a terminal, the text after a carriage return overwrites the line.
     shown = screen.getvalue().split("\n")
     assert "phrasetool: a message" in [line.rpartition("\r")[2] for line in shown]
     drawn = [part for line in shown for part in line.split("\r") if "sentence" in part or "%" in part]
     assert drawn
     assert max(map(len, drawn)) <= min(columns, 80)
-    # A billion sentences are not predicted by the first five.
+    # The first five of a billion sentences give no estimate of the time left.
     assert all("<?" in part for part in drawn if "<" in part)
 
 

@@ -22,7 +22,7 @@ def prune(table, model_folder, *options):
 
 
 def naive_scores(model, table):
-    """Lines, groups, similarities (as the scorer has them, so that ties are exact), and which are scored."""
+    """Return lines, groups, similarities (by the scorer, so that ties are exact), and which lines are scored."""
     lines, groups = naive.parse_table(table, naive.first_score_count(table))
     pairs = []
     for key, a, b in zip(naive.group_sources(lines, groups), groups, groups[1:], strict=False):
@@ -41,7 +41,7 @@ def expected_output(model, table, threshold, keep_top, protect):
 
 @st.composite
 def tables_with_ties(draw):
-    """Few words, so that pairs return within a group, and similarities are exactly equal."""
+    """Draw tables of few words, so that pairs repeat within a group and similarities are exactly equal."""
     source = st.lists(st.sampled_from([b"das", b"haus", b"qq"]), min_size=1, max_size=2).map(b" ".join)
     target = st.lists(st.sampled_from([b"the", b"house", b"not", b"zz"]), max_size=2).map(b" ".join)
     lines = []
@@ -57,7 +57,7 @@ def tables_with_ties(draw):
 @settings(max_examples=150)
 @given(tables_with_ties(), st.sampled_from([0, 1, 3, 10]), st.sampled_from(["all", "words", "none"]), st.data())
 def test_rule_agrees_with_naive(model, model_folder, workspace, table, keep_top, protect, data):
-    # Thresholds that are similarities of the table tell `below` from `not above`.
+    # Thresholds that equal similarities of the table distinguish `below` from `not above`.
     similarities = naive_scores(model, table)[2].ravel().tolist()
     threshold = data.draw(st.one_of(st.sampled_from([-1.0, 0.0, 0.2, 1.0]), st.sampled_from(similarities)))
     source, out = write(workspace / "rule-in", table), workspace / "rule-out"
@@ -83,11 +83,11 @@ def test_rule_agrees_with_naive(model, model_folder, workspace, table, keep_top,
     assert out.read_bytes() == expected_output(model, table, threshold, keep_top, protect)
 
 
-# Some tables have no line, in some a source comes back.
+# Some tables are empty; in some, the lines of a source are not contiguous.
 ANYTHING = ("--allow-empty", "--force")
 
 
-# No similarity reaches 1: what stays then is protected.
+# No similarity reaches 1: entries kept at this threshold are protected.
 @for_each(
     ("name", "protect", "keep_top", "threshold"),
     pairwise(sorted(TABLES), ["all", "words", "none"], [0, 1, 3, 10], [0.25, 1.0]),
@@ -104,12 +104,12 @@ def test_protect_words_keeps_every_word_translatable(model_folder, tmp_path):
     kept = prune(write(tmp_path / "t", table), model_folder, "-t", "1", "--keep-top", "1", "--protect", "words").out
     words = {line.source.strip() for line in naive.parse_table(table)[0] if len(line.source.split()) == 1}
     assert {line.source.strip() for line in naive.parse_table(kept)[0]} >= words
-    # Only the entry with the best mean of such a source is left (but for those without a score).
+    # Such a source keeps only the entry with the best mean, and entries without a score.
     assert [line.source for line in naive.parse_table(kept)[0]].count(b"ist ") < 3
 
 
 def big_table(lines=2000):
-    """Many distinct phrases, each with a score."""
+    """Return a table of many distinct phrase pairs that all have a score."""
     import random
 
     rng = random.Random(5)
@@ -143,15 +143,15 @@ def test_saved_scores_give_the_same_table(model_folder, big, tmp_path):
     assert scores.read_bytes() == kept
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     # Another threshold from the same file.
-    other = prune(big, nowhere, "-t", "0.6", "--keep-top", "0", "--similarities", scores)
-    assert other.out == prune(big, model_folder, "-t", "0.6", "--keep-top", "0").out
+    outcome = prune(big, nowhere, "-t", "0.6", "--keep-top", "0", "--similarities", scores)
+    assert outcome.out == prune(big, model_folder, "-t", "0.6", "--keep-top", "0").out
     assert pq.ParquetFile(scores).metadata.num_rows == 2000
 
 
 @pytest.mark.parametrize("name", ["seven fields", "lexicalised", "groups that come back", "no spaces", "tags"])
 @pytest.mark.parametrize("rule", [RULE, ("-t", "0.6", "--keep-top", "1", "--protect", "words")])
-def test_lines_that_did_not_change_and_others_are_pruned_alike(model_folder, tmp_path, name, rule):
-    """Of a table, of one with other scores behind the same pairs, and of one where only some lines are others."""
+def test_saved_scores_apply_to_unchanged_and_to_changed_lines(model_folder, tmp_path, name, rule):
+    """Saved scores apply to the same table, to other columns of the same pairs, and to a table with a changed line."""
     table, scores = write(tmp_path / "t", TABLES[name]), tmp_path / "scores"
     prune(table, model_folder, *rule, "--force", "--similarities", scores, "-o", tmp_path / "out", "--block-bytes", 400)
     lines = naive.split_lines(TABLES[name])
@@ -169,7 +169,7 @@ def test_lines_that_did_not_change_and_others_are_pruned_alike(model_folder, tmp
 
 
 @pytest.mark.parametrize("on_error", ["keep", "skip"])
-def test_saved_scores_of_a_table_with_faults(model_folder, tmp_path, on_error):
+def test_saved_scores_of_a_table_with_malformed_lines(model_folder, tmp_path, on_error):
     table, scores = write(tmp_path / "t", MALFORMED * 3), tmp_path / "s"
     options = ("-t", "0.9", "--keep-top", "1", "--on-error", on_error)
     expected = prune(table, model_folder, *options)
@@ -208,7 +208,7 @@ def test_saved_scores_of_another_table(model_folder, tmp_path, scores, change, b
     assert not out.exists()
 
 
-def test_saved_scores_that_are_none(model_folder, tmp_path, scores):
+def test_damaged_files_of_saved_scores(model_folder, tmp_path, scores):
     table = write(tmp_path / "t", TABLES["seven fields"])
     whole = scores.read_bytes()
     for data in (
@@ -246,7 +246,7 @@ def test_columns_give_the_table_of_the_model(model_folder, tmp_path, big, scale,
         if np.abs(similarities - threshold).min() < 2e-5:
             continue
         used += 1
-        # keep-top 0: the order of the best is known to six decimals only.
+        # keep-top 0, because columns of six decimals do not determine the order of the best entries.
         rule = ("-t", threshold, "--keep-top", "0")
         by_columns = run_inside("prune", annotated, "-q", *rule, "--similarity-columns", "5,6", "--scale", scale)
         assert by_columns.code == 0
@@ -262,7 +262,7 @@ def test_columns_give_the_table_of_the_model(model_folder, tmp_path, big, scale,
 
 
 def test_columns_with_the_best_k(tmp_path):
-    # Moses' own p(f|e), p(e|f) as if they were similarities, in another order.
+    # Moses' own scores, read as similarities; column 3 reverses the order of column 1.
     table = write(tmp_path / "t", b"".join(b"das ||| w%d ||| 0.%d 0.9 0.%d\n" % (i, i, 9 - i) for i in range(10)))
     outcome = run_inside(
         "prune", table, "-q", "-t", "0.95", "--keep-top", "3", "--similarity-columns", "1,2", "--scale", "raw"
@@ -306,7 +306,7 @@ def test_columns_with_values_that_no_similarity_has(tmp_path, scale, good, bad, 
 
 
 @pytest.mark.parametrize("columns", ["7,8", "1,5", "5,1"])
-def test_columns_that_are_not_there(tmp_path, columns):
+def test_missing_columns(tmp_path, columns):
     table = write(tmp_path / "t", TABLES["seven fields"])
     outcome = run_inside("prune", table, "-q", "-t", "0.5", "--similarity-columns", columns, "-o", tmp_path / "o")
     assert outcome.code in (1, 2)
@@ -354,7 +354,7 @@ def test_target_size(model_folder, big, tmp_path, share, source):
     assert outcome.code == 0
     kept = out.read_bytes().count(b"\n")
     assert kept <= share * 2000
-    # Similarities are distinct but for a few, so the share is met almost exactly, and as closely as they allow.
+    # Few similarities are equal, so the share is met almost exactly.
     strengths = sorted({round(float(line.split(b"|||")[2].split()[0]), 9) for line in out.read_bytes().splitlines()})
     assert strengths
     assert kept >= share * 2000 - (25 if source == "columns" else 2)
@@ -368,7 +368,7 @@ def test_target_size_is_the_largest_that_fits(model, model_folder, big, tmp_path
         kept = prune(big, model_folder, "--target-size", share, "--keep-top", "0").out.count(b"\n")
         allowed = int(share * 2000)
         assert kept <= allowed
-        # One more would have come with the next strength, unless that one equals others to six decimals.
+        # Adding the entries with the next lower strength (equal to six decimals) would exceed the allowed number.
         following = strengths[-kept - 1]
         assert kept + int((np.abs(strengths[: -kept or None] - following) < 2e-6).sum()) > allowed
 
@@ -401,7 +401,7 @@ def test_statistics(model_folder, tmp_path, on_error):
     lines = naive.split_lines(data)
 
     def run(name, *options):
-        stats, gone = tmp_path / name, tmp_path / "gone"
+        stats, rejected = tmp_path / name, tmp_path / "gone"
         outcome = prune(
             table,
             model_folder,
@@ -415,11 +415,11 @@ def test_statistics(model_folder, tmp_path, on_error):
             "--stats",
             stats,
             "--rejected",
-            gone,
+            rejected,
             *options,
         )
         assert outcome.code == 0
-        return stats.read_bytes(), outcome.out.count(b"\n"), read(gone).count(b"\n")
+        return stats.read_bytes(), outcome.out.count(b"\n"), read(rejected).count(b"\n")
 
     text, kept, removed = run("a")
     report = json.loads(text)
@@ -447,7 +447,7 @@ def test_statistics_of_unknown_phrases(model_folder, tmp_path):
     assert report["removed"] == {"below_threshold": 1}
 
 
-def test_what_it_says(model_folder, tmp_path):
+def test_messages(model_folder, tmp_path):
     table = write(tmp_path / "t", MALFORMED)
     outcome = run_inside(
         "prune", table, "-m", model_folder, "-t", "0.99", "--keep-top", "1", "--on-error", "skip", "-o", os.devnull
@@ -583,7 +583,7 @@ def test_thresholds_outside_of_similarities(model_folder, tmp_path, rule):
     assert "is outside the range of semantic, -1 to 1" in outcome.message
 
 
-def test_what_protection_decides_is_said(model_folder, tmp_path):
+def test_messages_about_protection(model_folder, tmp_path):
     table = write(tmp_path / "t", TABLES["lattice"])
     free = run_inside(
         "prune", table, "-m", model_folder, "-t", "1", "--keep-top", "0", "--json", tmp_path / "free.json"
@@ -592,25 +592,26 @@ def test_what_protection_decides_is_said(model_folder, tmp_path):
     assert "protection" not in free.err
     outcome = run_inside("prune", table, "-m", model_folder, "-t", "1")
     assert outcome.out == TABLES["lattice"]
-    # None of its sources has more than ten entries.
+    # No source has more than ten entries.
     entries = TABLES["lattice"].count(b"\n")
-    assert f"  {entries:,} stayed unscored: their sources have no more than 10 entries" in outcome.err
+    assert f"  {entries:,} kept unscored: their sources have no more than 10 entries" in outcome.err
     assert f"protection (the 10 best of every source) leaves 0 of {entries:,} entries to the threshold" in outcome.err
-    # Who wants counts gets all of them.
+    # With --json, all entries are scored and counted.
     outcome = run_inside("prune", table, "-m", model_folder, "-t", "1", "--json", tmp_path / "counts.json")
     assert json.loads((tmp_path / "counts.json").read_text())["protected_by_best_k"] == expected
     assert "unscored" not in outcome.err
     assert (
-        f"  {expected:,} of {expected:,} below the threshold stayed as one of the best of their source" in outcome.err
+        f"  {expected:,} of {expected:,} below the threshold were kept as one of the best of their source"
+        in outcome.err
     )
     assert "protection (the 10 best of every source) kept 100.0% of what was below the threshold" in outcome.err
     assert "--protect words protects those of one-word sources only" in outcome.err
-    # With words protected, there is another way out.
+    # With --protect words, the message does not suggest this option.
     outcome = run_inside("prune", table, "-m", model_folder, "-t", "1", "--protect", "words")
     assert "--protect words" not in outcome.err
 
 
-def test_what_protection_decides_is_said_of_a_sweep(model_folder, tmp_path):
+def test_messages_about_protection_in_a_sweep(model_folder, tmp_path):
     table = write(tmp_path / "t", TABLES["lattice"])
     outcome = run_inside("prune", table, "-m", model_folder, "--sweep", "0:1:1", "--json", tmp_path / "found.json")
     report = json.loads((tmp_path / "found.json").read_text())
@@ -631,21 +632,21 @@ def test_dry_run(model_folder, tmp_path, monkeypatch):
     write(tmp_path / "out", b"old")
     files = ("--rejected", "x", "--reasons", "y", "--stats", "z", "--similarities", "s", "--reordering-table", "r",
              "--reordering-out", "o", "-o", "out")  # fmt: skip
-    # No line of the reordering table is of a pair that is kept.
+    # --force, because no line of the reordering table is of a pair that is kept.
     rule = ("--target-size", "50%", "--keep-top", "0", "--force")
-    dry = run_inside("prune", table, "-m", model_folder, *rule, *files, "--dry-run", "--json", "-")
-    assert dry.code == 0, dry.err
-    assert dry.err.splitlines()[-1] == "phrasetool: dry run: nothing was written"
+    dry_run = run_inside("prune", table, "-m", model_folder, *rule, *files, "--dry-run", "--json", "-")
+    assert dry_run.code == 0, dry_run.err
+    assert dry_run.err.splitlines()[-1] == "phrasetool: dry run: nothing was written"
     assert sorted(os.listdir()) == ["out", "r", "t"]
     assert read(tmp_path / "out") == b"old"
-    wet = run_inside("prune", table, "-m", model_folder, *rule, *files)
-    said = [line for line in dry.err.splitlines() if "dry run" not in line]
-    assert said == wet.err.splitlines()
-    assert json.loads(dry.out) == json.loads((tmp_path / "z").read_text())
+    outcome = run_inside("prune", table, "-m", model_folder, *rule, *files)
+    messages = [line for line in dry_run.err.splitlines() if "dry run" not in line]
+    assert messages == outcome.err.splitlines()
+    assert json.loads(dry_run.out) == json.loads((tmp_path / "z").read_text())
 
 
-def test_a_size_without_an_ini_protects_what_there_is_room_for(tmp_path):
-    """Nobody asked for the ten best of every source, which are more than a tenth of the table."""
+def test_default_protection_is_reduced_to_fit_the_size(tmp_path):
+    """The ten best of every source exceed a tenth of the table; only explicit protection is refused."""
     rows = [
         f"s{i} x ||| t{j} ||| 0.5 0.5 {(3 * i + j) / 150:.3f} {(3 * i + j) / 150:.3f} ||| 0-0 ||| 3 3 1\n"
         for i in range(40)

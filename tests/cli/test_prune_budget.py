@@ -1,4 +1,4 @@
-"""`phrasetool prune --max-bleu-loss`, on a model made here whose best size is known by trying all."""
+"""`phrasetool prune --max-bleu-loss`, on a synthetic model whose best size is found by brute force."""
 
 import json
 import math
@@ -36,7 +36,7 @@ LM0= 0.1
 
 
 def made_up(rng):
-    """Lines of a table, a development set and a unigram model: pairs of words mean something else than the words."""
+    """Return lines of a table, a development set and a unigram model; word pairs are not translated word by word."""
     rows, idioms = [], {}
     for i in range(WORDS):
         rows.append((f"w{i}", f"v{i}", 0.9, 9))
@@ -78,7 +78,7 @@ def prune(folder, *options, dev=("dev.x", "dev.y")):
 
 
 def bleu(folder, table):
-    """By the command line and sacrebleu, and nothing of what the search uses."""
+    """Return BLEU by the command line and sacrebleu, without any code of the search."""
     outcome = run_inside("decode", "--moses-ini", folder / "moses.ini", "--table", table, folder / "dev.x", "-q")
     assert outcome.code == 0, outcome.err
     references = (folder / "dev.y").read_text().splitlines()
@@ -96,36 +96,36 @@ def by_size(folder, entries, total):
 
 @pytest.fixture(scope="module")
 def brute_force(folder):
-    """BLEU of every size that may be tried."""
+    """Number of entries -> BLEU, for every size that may be tried."""
     total = read(folder / "table.gz").count(b"\n")
-    collected = {}
+    scores = {}
     for entries in size_grid(total, WORDS):
         small = by_size(folder, entries, total)
         assert read(small).count(b"\n") == entries
-        collected[entries] = bleu(folder, small)
-    return collected
+        scores[entries] = bleu(folder, small)
+    return scores
 
 
 @pytest.mark.parametrize("budget", [0.0, 0.5, 3.0, 10.0, 101.0])
-def test_the_smallest_table_that_holds(folder, brute_force, budget, tmp_path):
+def test_the_smallest_table_within_the_budget(folder, brute_force, budget, tmp_path):
     total = max(brute_force)
-    holds = [entries for entries, score in brute_force.items() if brute_force[total] - score <= budget]
-    # BLEU rises with the size here, so there is one answer.
-    assert sorted(holds) == sorted(brute_force)[-len(holds) :]
+    sizes = [entries for entries, score in brute_force.items() if brute_force[total] - score <= budget]
+    # BLEU rises with the size here, so the answer is unique.
+    assert sorted(sizes) == sorted(brute_force)[-len(sizes) :]
     outcome = prune(folder, "--max-bleu-loss", budget, "-o", tmp_path / "out.gz", "--stats", tmp_path / "stats")
     assert outcome.code == 0, outcome.err
-    figures = json.loads(read(tmp_path / "stats"))
-    assert figures["kept"] == figures["budget"]["entries"] == min(holds)
-    assert read(tmp_path / "out.gz") == read(by_size(folder, min(holds), total))
-    assert len(figures["budget"]["trials"]) < 15
-    for trial in figures["budget"]["trials"]:
+    statistics = json.loads(read(tmp_path / "stats"))
+    assert statistics["kept"] == statistics["budget"]["entries"] == min(sizes)
+    assert read(tmp_path / "out.gz") == read(by_size(folder, min(sizes), total))
+    assert len(statistics["budget"]["trials"]) < 15
+    for trial in statistics["budget"]["trials"]:
         assert trial["bleu"] == pytest.approx(brute_force[trial["entries"]], abs=1e-3)
         assert trial["difference"] == pytest.approx(trial["bleu"] - brute_force[total], abs=2e-3)
         assert trial["low"] <= trial["difference"] <= trial["high"]
 
 
 def test_an_unsorted_table_is_sorted_first(folder, tmp_path):
-    """As if it had been sorted before, by a program of its own; what is said names the table, not its sorted copy."""
+    """The results equal those of a table sorted beforehand; messages name the table, not its sorted copy."""
     lines = read(folder / "table.gz").splitlines(keepends=True)
     random.Random(1).shuffle(lines)
     write(tmp_path / "mixed.gz", b"".join(lines))
@@ -138,16 +138,16 @@ def test_an_unsorted_table_is_sorted_first(folder, tmp_path):
             "--method", "count", "--max-bleu-loss", "3", *options,
         )  # fmt: skip
 
-    collected = []
+    results = []
     for name, options in (("mixed.gz", ("--sort",)), ("sorted.gz", ())):
         outputs = [tmp_path / (name + ending) for ending in (".out.gz", ".stats.gz", ".gone", ".why")]
         flags = zip(("-o", "--stats", "--rejected", "--reasons"), outputs, strict=True)
         outcome = run(name, *options, *(part for pair in flags for part in pair))
         assert outcome.code == 0, outcome.err
-        collected.append((outcome.err, *map(read, outputs)))
-    assert collected[0] == collected[1]
-    assert collected[0][1].count(b"\n") < len(lines)
-    assert json.loads(collected[0][2])["budget"]["trials"]
+        results.append((outcome.err, *map(read, outputs)))
+    assert results[0] == results[1]
+    assert results[0][1].count(b"\n") < len(lines)
+    assert json.loads(results[0][2])["budget"]["trials"]
     before = sorted(os.listdir(tmp_path))
     unsorted = run("mixed.gz", "-o", tmp_path / "no.gz")
     assert (unsorted.code, "--sort sorts it" in unsorted.err.splitlines()[-1]) == (1, True)
@@ -158,7 +158,7 @@ def test_an_unsorted_table_is_sorted_first(folder, tmp_path):
     assert sorted(os.listdir(tmp_path)) == before
 
 
-def test_what_it_says(folder, brute_force):
+def test_messages(folder, brute_force):
     outcome = prune(folder, "--max-bleu-loss", "3", "-o", os.devnull)
     steps = [line for line in outcome.err.splitlines() if "step " in line]
     total = max(brute_force)
@@ -173,16 +173,16 @@ def test_what_it_says(folder, brute_force):
     assert prune(folder, "--max-bleu-loss", "3", "-q", "-o", os.devnull).err == ""
 
 
-def test_non_inferiority_asks_more_than_a_budget(folder, brute_force, tmp_path):
-    """The chosen table's interval excludes the loss; the one of the plain budget need not."""
+def test_non_inferiority_is_stricter_than_a_budget(folder, brute_force, tmp_path):
+    """The interval of the chosen table excludes the loss; with a plain budget, it need not."""
     figures = {}
     for name, options in (("plain", ()), ("sure", ("--non-inferior",))):
         outcome = prune(folder, "--max-bleu-loss", "12", *options, "--stats", tmp_path / name, "-o", os.devnull)
         assert outcome.code == 0, outcome.err
         figures[name] = json.loads((tmp_path / name).read_text())["budget"]
         assert figures[name]["non_inferior"] is bool(options)
-    chosen = {name: next(trial for trial in found["trials"] if trial["entries"] == found["entries"])
-              for name, found in figures.items()}  # fmt: skip
+    chosen = {name: next(trial for trial in budget["trials"] if trial["entries"] == budget["entries"])
+              for name, budget in figures.items()}  # fmt: skip
     assert chosen["sure"]["low"] >= -12 > chosen["plain"]["low"]
     assert chosen["sure"]["entries"] > chosen["plain"]["entries"]
     verdicts = {
@@ -204,7 +204,7 @@ def test_threads_and_blocks_change_nothing(folder, tmp_path):
     assert len(outcomes) == 1
 
 
-def test_a_reordering_table_in_step(folder, tmp_path):
+def test_the_reordering_table_is_pruned_too(folder, tmp_path):
     lines = read(folder / "table.gz").splitlines()
     write(tmp_path / "r.gz", b"".join(b" ||| ".join(line.split(b" ||| ")[:2]) + b" ||| 0.5 0.5\n" for line in lines))
     outcome = prune(folder, "--max-bleu-loss", "3", "-o", tmp_path / "o", "--reordering-table", tmp_path / "r.gz",
@@ -213,7 +213,7 @@ def test_a_reordering_table_in_step(folder, tmp_path):
     assert read(tmp_path / "r2").count(b"\n") == read(tmp_path / "o").count(b"\n") > 0
 
 
-def test_search_options_and_what_is_protected(folder, tmp_path):
+def test_search_options_and_protection(folder, tmp_path):
     for options in (("--search", "cube", "--pop-limit", "20", "--stack", "20"), ("--keep-top", "2"),
                     ("--protect", "none"), ("--protect", "all")):  # fmt: skip
         outcome = prune(folder, "--max-bleu-loss", "5", *options, "-o", tmp_path / "o", "--stats", tmp_path / "s")
@@ -222,7 +222,7 @@ def test_search_options_and_what_is_protected(folder, tmp_path):
         if options[0] == "--keep-top":
             assert {trial["keep_top"] for trial in trials} == {2}
         if options[1] == "all":
-            # Each of the sources keeps one entry at least.
+            # Each source keeps at least one entry.
             assert min(trial["entries"] for trial in trials) >= WORDS + WORDS**2
 
 
@@ -230,16 +230,18 @@ def test_a_development_set_that_was_trained_on(folder, tmp_path):
     source, target = ((folder / name).read_bytes().splitlines(keepends=True) for name in ("dev.x", "dev.y"))
     write(tmp_path / "x.gz", b"".join([b"w1\n", *source[:7], b" ".join(source[8].split()) + b"  \n", source[9]]))
     write(tmp_path / "y", b"".join([b"v1\n", *target[:7], target[8], b"other\n"]))
-    ours = set(zip(source[:7] + source[8:9], target[:7] + target[8:9], strict=True))
-    seen = sum(pair in ours for pair in zip(source, target, strict=True))
+    bitext = set(zip(source[:7] + source[8:9], target[:7] + target[8:9], strict=True))
+    overlap = sum(pair in bitext for pair in zip(source, target, strict=True))
     outcome = prune(
         folder, "--max-bleu-loss", "5", "-q", "-o", os.devnull, "--bitext", tmp_path / "x.gz", tmp_path / "y"
     )
     assert outcome.code == 0
-    assert f"warning: {seen} of 120 sentence pairs of {folder / 'dev.x'} are in {tmp_path / 'x.gz'}" in outcome.message
+    assert (
+        f"warning: {overlap} of 120 sentence pairs of {folder / 'dev.x'} are in {tmp_path / 'x.gz'}" in outcome.message
+    )
 
 
-def test_a_development_set_that_makes_no_sense(folder, tmp_path):
+def test_unsuitable_development_sets(folder, tmp_path):
     source, target = ((folder / name).read_bytes() for name in ("dev.x", "dev.y"))
     write(tmp_path / "other", source.replace(b"w", b"q"))
     write(tmp_path / "capitals", target.upper())
@@ -258,7 +260,7 @@ def test_a_development_set_that_makes_no_sense(folder, tmp_path):
         assert message in outcome.message
         assert outcome.message.endswith("; --force continues anyway")
         assert sorted(os.listdir(tmp_path)) == before
-    # The last of them, all the same.
+    # The last of these sets, with --force.
     outcome = prune(folder, *LOSS, *outputs, "--force", dev=dev)
     assert outcome.code == 0
     correspondence, quality = outcome.err.splitlines()
@@ -275,7 +277,7 @@ def test_a_check_changes_nothing_for_a_right_set(folder, tmp_path):
 
 
 def test_usage(folder, tmp_path):
-    """What the development set uses is what it needs."""
+    """At a loss of 0, the entries that translate the development set are kept."""
     lines = read(folder / "table.gz").splitlines(keepends=True)
     used = [line for line in lines if b"0.9" in line]
     write(tmp_path / "pairs", b"".join(b" ||| ".join(line.split(b" ||| ")[:2]) + b" ||| 2\n" for line in used))
@@ -307,11 +309,11 @@ def test_bad_usage(folder, tmp_path, options, message):
     assert not os.listdir(tmp_path)
 
 
-def test_what_is_needed(folder):
+def test_required_options(folder):
     table, ini = folder / "table.gz", ("--moses-ini", folder / "moses.ini")
     dev = ("--dev", folder / "dev.x", folder / "dev.y")
-    for given in ((*LOSS, *ini), (*LOSS, *dev), LOSS):
-        outcome = run_inside("prune", table, "--method", "count", *given)
+    for options in ((*LOSS, *ini), (*LOSS, *dev), LOSS):
+        outcome = run_inside("prune", table, "--method", "count", *options)
         assert outcome.code == 2
         assert "give --dev SOURCE REFERENCE and --moses-ini INI" in outcome.err
     outcome = run_inside("prune", table, "-t", "0", "--pop-limit", "3")
@@ -330,7 +332,7 @@ def test_what_is_needed(folder):
         (("num-features=4", "num-features=3"), "TranslationModel0 has 3 features but 4 weights"),
     ],
 )
-def test_inis_that_do_not_translate(folder, tmp_path, change, message):
+def test_incomplete_inis(folder, tmp_path, change, message):
     text = INI.replace(*change).replace("path=lm.arpa", f"path={folder / 'lm.arpa'}")
     assert text != INI
     ini = write(tmp_path / "moses.ini", text.encode())
@@ -348,7 +350,7 @@ def test_inis_that_do_not_translate(folder, tmp_path, change, message):
     [("", "", "the file has no lines"), ("w1\n", "", "has 0 lines"), ("w1\nw2\n", "v1\n", "has 1 lines"),
      (None, "v1\n", "none")],
 )  # fmt: skip
-def test_development_sets_that_are_none(folder, tmp_path, source, reference, message):
+def test_invalid_development_sets(folder, tmp_path, source, reference, message):
     for name, text in (("x", source), ("y", reference)):
         if text is not None:
             write(tmp_path / name, text.encode())
@@ -374,13 +376,13 @@ def test_tables_of_few_entries(folder, tmp_path):
             assert "t: is empty; expected a phrase table" in outcome.message
 
 
-def test_a_dev_file_is_not_written_over(folder):
+def test_a_development_set_is_not_overwritten(folder):
     before = (folder / "dev.y").read_bytes()
     assert "the output is the input" in prune(folder, *LOSS, "-o", folder / "dev.y").message
     assert (folder / "dev.y").read_bytes() == before
 
 
-def test_the_made_up_model_is_worth_searching(brute_force):
+def test_the_synthetic_model_suits_a_search(brute_force):
     scores = [brute_force[entries] for entries in sorted(brute_force)]
     assert all(math.isfinite(score) for score in scores)
     assert scores[-1] > 90

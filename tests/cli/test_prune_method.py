@@ -58,10 +58,10 @@ def kept(folder, *options):
 
 
 def test_composition(folder):
-    """`das haus ||| the house` is made up by two others at a loss of ln 0.3 + ln 0.25 - ln 0.6 - ln 0.25 < 0."""
+    """`das haus ||| the house` can be composed at a loss of ln 0.3 + ln 0.25 - ln 0.6 - ln 0.25 < 0."""
     options = ("--method", "composition", "--moses-ini", folder / "moses.ini", "--keep-top", "0")
     assert kept(folder, *options, "--threshold", "0") == [0, 1, 2, 4, 5]
-    # Uncomposable entries go by their counts: 5, 4, then 2.
+    # Entries that cannot be composed are ranked by their counts: 5, 4, then 2.
     assert kept(folder, *options, "--target-size", "0.5") == [0, 1, 5]
 
 
@@ -78,7 +78,7 @@ def test_top(folder):
 
 def test_significance(folder):
     options = ("--method", "significance", "--bitext", folder / "de", folder / "en", "--keep-top", "0")
-    # `this` does not occur at all, so nothing speaks for it.
+    # `this` does not occur in the bitext, so its entry is not significant.
     assert 1 not in kept(folder, *options, "--threshold", "0.0001")
 
 
@@ -86,24 +86,24 @@ PAIRS = b"das ||| this ||| 3\nhaus ||| house ||| 2\ndas haus ||| home ||| 1\nx |
 
 
 def test_usage(folder):
-    """Used 0 3 0 0 1 2 times, extracted 5 2 1 3 1 4 times."""
+    """The entries were used 0 3 0 0 1 2 times, and extracted 5 2 1 3 1 4 times."""
     pairs = write(folder / "pairs.gz", PAIRS)
     options = ("--forced-pairs", pairs, "--keep-top", "0")
     assert kept(folder, "--method", "usage:1", *options) == [1, 4, 5]
     assert kept(folder, "--method", "usage", "--threshold", "2", *options) == [1, 5]
     assert kept(folder, "--method", "usage", "--target-size", "0.34", *options) == [1, 5]
-    # Composition says 5 2 1 0.9 1 4, usage (uses + 6/16) / (count + 1): 0.31 2.25 0.19 0.08 0.69 1.9.
+    # Composition scores are 5 2 1 0.9 1 4; usage, (uses + 6/16) / (count + 1), is 0.31 2.25 0.19 0.08 0.69 1.9.
     product = ("--method", "composition+usage", "--moses-ini", folder / "moses.ini", *options)
     assert kept(folder, *product, "--target-size", "0.34") == [1, 5]
     outputs = ("--reasons", folder / "why", "--stats", folder / "stats")
     assert kept(folder, *product, "--target-size", "0.7", *outputs) == [0, 1, 4, 5]
     assert "method:composition+usage(product)|" in json.loads(read(folder / "stats"))["signature"]
     rows = pq.read_table(folder / "why").to_pylist()
-    told = [(row["line"], row["usage"], row["failed"]) for row in rows]
-    assert told == [(3, 0, "usage"), (4, 0, "composition+usage")]
+    failures = [(row["line"], row["usage"], row["failed"]) for row in rows]
+    assert failures == [(3, 0, "usage"), (4, 0, "composition+usage")]
 
 
-def test_usage_is_the_same_whatever_threads_and_blocks(folder):
+def test_threads_and_blocks_do_not_change_usage(folder):
     pairs = write(folder / "pairs.gz", PAIRS)
     outcomes = set()
     for more in (("--threads", "1"), ("--threads", "2", "--block-bytes", "1")):
@@ -123,7 +123,7 @@ def test_usage_is_the_same_whatever_threads_and_blocks(folder):
         (None, "pairs: No such file"),
     ],
 )
-def test_pairs_that_are_none(folder, pairs, message):
+def test_invalid_forced_pairs(folder, pairs, message):
     if pairs is not None:
         write(folder / "pairs", pairs)
     before = sorted(path.name for path in folder.iterdir())
@@ -133,7 +133,7 @@ def test_pairs_that_are_none(folder, pairs, message):
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
-def test_the_best_of_words_stay(folder):
+def test_the_best_entries_of_words_are_kept(folder):
     options = ("--method", "random", "--seed", "3", "--protect", "words", "--keep-top", "1", "-t", "1")
     assert {TABLE[i].split()[0] for i in kept(folder, *options)} == {b"das", b"haus"}
     outcome = prune(folder, *options[:-2], "--target-size", "0.1")
@@ -155,7 +155,7 @@ def test_the_default_with_an_ini_is_composition_and_semantic(folder, model_folde
     assert kept(folder, *options, "--combine", "rank") != []
 
 
-def test_the_default_with_forced_pairs_too_counts_uses(folder, model_folder):
+def test_the_default_with_forced_pairs_adds_usage(folder, model_folder):
     write(folder / "pairs", b"das haus ||| the house ||| 3\n")
     options = ("-m", model_folder, "--moses-ini", folder / "moses.ini", "--target-size", "0.5", "--keep-top", "0",
                "--forced-pairs", folder / "pairs", "--stats", folder / "stats")  # fmt: skip
@@ -164,7 +164,7 @@ def test_the_default_with_forced_pairs_too_counts_uses(folder, model_folder):
     assert "|method:composition+semantic+usage(product)|" in json.loads(read(folder / "stats"))["signature"]
 
 
-def test_without_an_ini_the_paper_s_rule(folder, model_folder):
+def test_the_default_without_an_ini_is_the_rule_of_the_paper(folder, model_folder):
     outcome = prune(folder, "-m", model_folder, "--threshold", "0.7")
     assert outcome.code == 0
     assert "method:" not in outcome.err
@@ -175,7 +175,7 @@ def test_sizes(folder):
     assert outcome.out == b"threshold\tentries\tshare\n1\t6\t1.0000\n3\t3\t0.5000\n5\t1\t0.1667\n"
 
 
-def test_a_reordering_table_in_step(folder):
+def test_the_reordering_table_is_pruned_too(folder):
     write(folder / "r", b"".join(b" ||| ".join(line.split(b" ||| ")[:2]) + b" ||| 0.5 0.5\n" for line in TABLE))
     kept(folder, "--method", "count", "-t", "3", "--keep-top", "0", "--reordering-table", folder / "r",
          "--reordering-out", folder / "r2")  # fmt: skip
@@ -186,15 +186,15 @@ def test_thresholds_of_significance_are_those_of_filter_pt(folder):
     corpus = (folder / "de", folder / "en")
     for threshold in ("a+e", "a-e", "0.5", "0"):
         options = ("--bitext", *corpus, "--keep-top", "0")
-        mine = kept(folder, "--method", "significance", "-t", threshold, *options)
-        assert kept(folder, "--method", f"significance:{threshold}", *options) == mine
+        kept_rows = kept(folder, "--method", "significance", "-t", threshold, *options)
+        assert kept(folder, "--method", f"significance:{threshold}", *options) == kept_rows
         outcome = run_inside("filter-pt", folder / "table.gz", "-f", corpus[0], "-e", corpus[1], "-l", threshold,
                              "--force", "-q", "-o", folder / "theirs")  # fmt: skip
         assert outcome.code == 0
-        assert [TABLE.index(line) for line in read(folder / "theirs").splitlines(keepends=True)] == mine
+        assert [TABLE.index(line) for line in read(folder / "theirs").splitlines(keepends=True)] == kept_rows
 
 
-def test_what_all_would_keep_and_what_any(folder):
+def test_intersection_and_union(folder):
     """By count 3 or more: 0 3 5; by probability 0.5 or more: 0 4 5."""
     options = ("--keep-top", "0")
     text = "count:3+probability:0.5"
@@ -202,7 +202,7 @@ def test_what_all_would_keep_and_what_any(folder):
     assert kept(folder, "--method", text, "--combine", "intersection", *options) == [0, 5]
     assert kept(folder, "--method", text, "--combine", "union", *options) == [0, 3, 4, 5]
     assert kept(folder, "--method", "count:30+probability:1", "--keep-top", "1", "--protect", "words") == [0, 5]
-    # By one rank, from count 5 4 3 2 1 1 and probability 1 0.9 0.6 0.3 0.3 0.1: at 1/2, each alone keeps three.
+    # By rank among counts 5 4 3 2 1 1 and probabilities 1 0.9 0.6 0.3 0.3 0.1: at 1/2, each alone keeps three.
     ranks = ("--method", "count+probability", *options, "-t", "0.5")
     assert kept(folder, *ranks, "--combine", "intersection") == [0, 5]
     assert kept(folder, *ranks, "--combine", "union") == [0, 3, 4, 5]
@@ -212,7 +212,7 @@ def test_what_all_would_keep_and_what_any(folder):
 
 
 def test_weights(folder):
-    """By count, `the` is better than `house`, 5 to 4; by probability, 0.6 to 1."""
+    """`the` has a higher count than `house` (5 and 4), and a lower probability (0.6 and 1)."""
     options = ("--keep-top", "0", "--target-size", "0.17")
     assert kept(folder, "--method", "count+probability", *options) == [5]
     assert kept(folder, "--method", "count*4+probability", *options) == [0]
@@ -226,8 +226,8 @@ def test_a_threshold_in_the_name_of_the_paper_s_rule(folder, model_folder):
     assert 0 < len(by_name) < len(TABLE)
 
 
-def test_what_there_is_room_for_is_protected(folder):
-    """Ten entries of `das`: at 9 of 20 entries, five of them may be there by protection (60 % are 5.4)."""
+def test_protection_is_limited_to_a_share_of_the_size(folder):
+    """Protection may take 60 % of the size: at 9 of 20 entries, 5 of the 10 entries of `das` (60 % are 5.4)."""
     lines = [b"das ||| t%02d ||| 0.1 0.1 0.1 0.1 ||| 0-0 ||| 30 30 %d\n" % (i, 15 - i) for i in range(10)]
     lines += [b"zu haus ||| t%02d ||| 0.1 0.1 0.1 0.1 ||| 0-0 ||| 30 30 20\n" % i for i in range(10)]
     write(folder / "table.gz", b"".join(lines))
@@ -236,7 +236,7 @@ def test_what_there_is_room_for_is_protected(folder):
     assert "always kept: the 5 best of every one-word source" in outcome.err
     assert "+k5+words|" in outcome.err
     assert [lines.index(line) for line in read(folder / "out").splitlines(keepends=True)] == [*range(5), 10, 11, 12, 13]
-    # What was asked for is done, or refused.
+    # Explicit options are obeyed, or refused.
     assert "+k10+words|" in prune(folder, "--method", "count", "--target-size", "0.5", "--keep-top", "10").err
     assert "+k1+all|" in prune(folder, "--method", "count", "--target-size", "0.1", "--protect", "all").err
     assert "+k10+all|" in prune(folder, "--method", "count", "-t", "3").err
@@ -250,7 +250,7 @@ FAILED = ("--method", "count:3+probability:0.5", "--keep-top", "1", "--protect",
 
 @pytest.mark.parametrize("more", [("--threads", "1"), ("--threads", "2", "--block-bytes", "1")])
 def test_reasons(folder, more):
-    """Entries 1, 2 fail both, 3 by probability, 4 by count, all the others stay."""
+    """Entries 1 and 2 fail both criteria, 3 fails probability, 4 fails count; the others are kept."""
     outputs = ("--stats", folder / "s", "--rejected", folder / "gone", "--reasons", folder / "why")
     assert kept(folder, *FAILED, *outputs, *more) == [0, 5]
     rows = pq.read_table(folder / "why").to_pylist()
@@ -260,17 +260,17 @@ def test_reasons(folder, more):
     assert (rows[2]["source"], rows[2]["target"]) == ("das haus", "the house")
     assert rows[2]["count"] == 3
     assert rows[2]["probability"] == pytest.approx(0.3)
-    figures = json.loads(read(folder / "s"))
-    assert figures["removed"] == {"below_threshold": 4}
-    assert figures["removed_by"] == {"count": 1, "count+probability": 2, "probability": 1}
-    gone = read(folder / "gone").splitlines(keepends=True)
-    assert gone == [TABLE[row["line"] - 1] for row in rows if not row["kept"]]
+    statistics = json.loads(read(folder / "s"))
+    assert statistics["removed"] == {"below_threshold": 4}
+    assert statistics["removed_by"] == {"count": 1, "count+probability": 2, "probability": 1}
+    rejected = read(folder / "gone").splitlines(keepends=True)
+    assert rejected == [TABLE[row["line"] - 1] for row in rows if not row["kept"]]
     outcome = prune(folder, *FAILED)
     assert "1 removed by count alone\n" in outcome.err
     assert "2 removed by each of count and probability\n" in outcome.err
 
 
-def test_reasons_are_found_only_for_who_is_told(folder, monkeypatch):
+def test_reasons_are_computed_only_if_reported(folder, monkeypatch):
     expected = kept(folder, *FAILED)
     monkeypatch.setattr("phrasetool.pruning.ranked_table.RankedTable.explain", None)
     assert kept(folder, *FAILED, "-q") == expected
@@ -279,7 +279,7 @@ def test_reasons_are_found_only_for_who_is_told(folder, monkeypatch):
         prune(folder, *FAILED, "-q", "--stats", folder / "s")
 
 
-def test_what_was_protected_has_a_reason_too(folder):
+def test_protected_entries_have_reasons(folder):
     kept(folder, "--method", "count", "-t", "9", "--keep-top", "1", "--protect", "words", "--reasons", folder / "why")
     rows = pq.read_table(folder / "why").to_pylist()
     assert [row["kept"] for row in rows] == [True, False, False, False, False, True]
@@ -287,23 +287,25 @@ def test_what_was_protected_has_a_reason_too(folder):
 
 
 def composable_table():
-    """A source of 300 entries among others, and all pairs of two words."""
+    """Return a table with a source of 300 entries, all pairs of single words, and many pairs of two words."""
     words = "abcdef"
     pairs = [(f"{a} {b}", f"{x} {y}") for a in words for b in words[:3] for x in words[:3] for y in words[2:]]
-    pairs += [(word, other) for word in words for other in words] + [("d d d", f"t{i} a {i % 7}") for i in range(300)]
+    pairs += [(word, translation) for word in words for translation in words] + [
+        ("d d d", f"t{i} a {i % 7}") for i in range(300)
+    ]
     lines = []
     for i, (source, target) in enumerate(sorted(pairs)):
         scores = " ".join(f"{(i * k * 37 % 89 + 1) / 90:.3f}" for k in (1, 3, 5, 7))
         lines.append(f"{source} ||| {target} ||| {scores} ||| 0-0 ||| 9 9 {i * 31 % 5 + 1}\n")
-    # What is no entry, in the middle of the long source and elsewhere.
+    # Malformed lines, in the middle of the long source and elsewhere.
     middle = next(i for i, line in enumerate(lines) if line.startswith("d d d ")) + 150
     lines[middle:middle] = ["no entry\n", "d d d ||| x\n"]
     return "".join(["no entry\n", *lines[:20], "\n", *lines[20:]]).encode()
 
 
 @pytest.mark.parametrize("combine", ["product", "rank"])
-def test_a_source_longer_than_a_block_and_a_run_that_was_cut(folder, cut_after, monkeypatch, combine):
-    """One table, one statistics, one file of reasons, whatever the blocks and parts and however often it was begun."""
+def test_a_source_longer_than_a_block_and_resumed_runs(folder, cut_after, monkeypatch, combine):
+    """Table, statistics and reasons depend neither on sizes of blocks and parts, nor on how often a run was resumed."""
     data = composable_table()
     write(folder / "table.gz", data)
     pairs = write(folder / "pairs", b"a ||| b ||| 2.5\na b ||| a c ||| 1\n")
@@ -339,7 +341,9 @@ def test_room_for_work_files(folder, monkeypatch):
     options = ("--method", "count", "-t", "3")
     monkeypatch.setattr("moses_compat.jobs.prune_ranking._MUCH", 100)
     outcome = prune(folder, *options, "--temporary", folder)
-    assert outcome.err.startswith(f"phrasetool: some 0.0 GB of work files go to {folder} until the table is written\n")
+    assert outcome.err.startswith(
+        f"phrasetool: some 0.0 GB of temporary files will be in {folder} until the table is written\n"
+    )
     monkeypatch.setattr("phrasetool.disk.folders.shutil.disk_usage", lambda path: SimpleNamespace(free=100))
     before = read(folder / "out")
     outcome = prune(folder, *options, "-q")
@@ -353,8 +357,8 @@ def test_room_for_work_files(folder, monkeypatch):
     assert "does not exist" in prune(folder, *options, "--temporary", folder / "none").err
 
 
-def test_only_together(folder):
-    """Second by both criteria, but third by their product: each alone would have kept it."""
+def test_entries_removed_only_by_the_combination(folder):
+    """An entry that is second by both criteria, but third by their product, would be kept by each criterion alone."""
     rows = [(b"0.09", 100), (b"0.1", 10), (b"1", 9), (b"0.01", 3)]
     write(folder / "table.gz", b"".join(b"a ||| x ||| 1 1 %s 1 ||| 0-0 ||| 199 199 %d\n" % row for row in rows))
     outcome = prune(folder, "--method", "count+probability", "--target-size", "0.5", "--keep-top", "0",
@@ -369,16 +373,16 @@ def test_reasons_of_the_paper_s_rule(folder, model_folder):
     options = ("-m", model_folder, "--threshold", "0.3", "--keep-top", "1", "--protect", "words")
     files = set()
     for more in (("--threads", "1"), ("--threads", "2", "--block-bytes", "1")):
-        stayed = kept(folder, *options, *more, "--reasons", folder / "why", "--stats", folder / "s")
+        kept_rows = kept(folder, *options, *more, "--reasons", folder / "why", "--stats", folder / "s")
         files.add((read(folder / "why"), read(folder / "s")))
     assert len(files) == 1
     rows = pq.read_table(folder / "why").to_pylist()
-    assert {row["line"] - 1 for row in rows if not row["kept"]} == set(range(len(TABLE))) - set(stayed)
+    assert {row["line"] - 1 for row in rows if not row["kept"]} == set(range(len(TABLE))) - set(kept_rows)
     assert all(row["semantic"] < 0.3 and row["failed"] == "semantic" for row in rows)
-    assert json.loads(read(folder / "s"))["removed_by"] == {"semantic": len(TABLE) - len(stayed)}
+    assert json.loads(read(folder / "s"))["removed_by"] == {"semantic": len(TABLE) - len(kept_rows)}
 
 
-def test_nothing_is_half_written(folder):
+def test_failed_runs_write_nothing(folder):
     write(folder / "table.gz", b"".join(TABLE) + b"bad\n")
     before = sorted(path.name for path in folder.iterdir())
     outcome = prune(folder, "--method", "count", "-t", "3", "--reasons", folder / "why")
@@ -425,7 +429,7 @@ def test_standard_input_cannot_be_read_twice(folder):
 
 
 @pytest.mark.parametrize("name", ["moses.ini", "de", "en", "table.gz", "pairs"])
-def test_inputs_are_not_written_over(folder, name):
+def test_inputs_are_not_overwritten(folder, name):
     write(folder / "pairs", PAIRS)
     before = read(folder / name)
     outcome = run_inside(
@@ -452,7 +456,7 @@ def test_an_ini_for_another_table(folder):
         (("--target-size", "0.5"), False),
     ],
 )  # fmt: skip
-def test_meaning_alone_is_warned_of(folder, monkeypatch, more, warned):
+def test_similarity_alone_causes_a_warning(folder, monkeypatch, more, warned):
     monkeypatch.chdir(folder)
     outcome = run_inside(
         "prune", "table.gz", "--similarity-columns", "1,2", "--scale", "raw", "--protect", "none", "--target-size",

@@ -1,4 +1,4 @@
-"""What `phrasetool prune` reports of the occurrences it removes, and `--protect-frequent`."""
+"""Occurrences that `phrasetool prune` reports as removed, and `--protect-frequent`."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ from tests.power_cuts import PowerCut, cut_after
 
 __all__ = ["cut_after"]
 SIMILAR = ("--similarity-columns", "1,2", "--scale", "raw")
-# Nothing but the threshold decides.
+# No protection: the threshold alone decides.
 BARE = ("--keep-top", "0", "--protect", "none")
 INI = """\
 [feature]
@@ -34,7 +34,7 @@ Distortion0= 0.3
 
 
 def made_up(entries=400):
-    """Rows of source, target, two similarities and three counts; some are frequent mutual translations."""
+    """Return rows of source, target, two similarities and three counts; some are frequent mutual translations."""
     rng = random.Random(3)
     rows = {}
     while len(rows) < entries:
@@ -66,18 +66,18 @@ def is_frequent(row, limit=100):
 
 
 def expected(kept, limit=100):
-    """The report of occurrences where these lines are left."""
-    left = set(kept.splitlines(keepends=True))
-    removed = [row for row, line in zip(ROWS, LINES, strict=True) if line not in left]
-    total, gone = sum(row[6] for row in ROWS), sum(row[6] for row in removed)
+    """Return the report of occurrences if these lines are kept."""
+    kept_lines = set(kept.splitlines(keepends=True))
+    removed = [row for row, line in zip(ROWS, LINES, strict=True) if line not in kept_lines]
+    total, removed_total = sum(row[6] for row in ROWS), sum(row[6] for row in removed)
 
     def listed(rows):
         return [{"source": r[0], "target": r[1], "count": r[6]} for r in sorted(rows, key=lambda r: -r[6])[:5]]
 
     mutual = [row for row in removed if is_frequent(row, limit)]
     return {
-        "total": total, "removed": gone, "removed_share": round(gone / total, 6), "entries_without_joint_count": 0,
-        "entries_with_derived_count": 0, "most_frequent_removed": listed(removed),
+        "total": total, "removed": removed_total, "removed_share": round(removed_total / total, 6),
+        "entries_without_joint_count": 0, "entries_with_derived_count": 0, "most_frequent_removed": listed(removed),
         "mutual_translations_removed": {
             "seen_more_than": limit, "entries": len(mutual), "most_frequent": listed(mutual),
         },
@@ -114,7 +114,7 @@ CUTS = {
 PROTECTIONS = [(), ("--protect-frequent", "none"), ("--protect-frequent", "300")]
 
 
-def test_removed_entries_that_were_seen_once_are_not_listed(tmp_path):
+def test_removed_entries_that_occurred_once_are_not_listed(tmp_path):
     write(tmp_path / "t", b"a ||| x ||| 1 1 1 1 ||| ||| 1 1 1\nb ||| y ||| 1 1 1 1 ||| ||| 1 1 1\n")
     outcome = run_inside(
         "prune", tmp_path / "t", "--method", "count", "--target-size", 0.5, *BARE, "-o", tmp_path / "o"
@@ -126,7 +126,7 @@ def test_removed_entries_that_were_seen_once_are_not_listed(tmp_path):
 @pytest.mark.parametrize(
     ("name", "protection"), [(cut, one) for cut, some in in_turn(CUTS, PROTECTIONS, 2) for one in some]
 )
-def test_every_cut_counts_what_it_removes(table, tmp_path, monkeypatch, name, protection):
+def test_every_rule_reports_removed_occurrences(table, tmp_path, monkeypatch, name, protection):
     monkeypatch.chdir(tmp_path)
     cut = (*CUTS[name], *SIMILAR, *protection)
     kept = prune(table, *cut, "-q").out
@@ -153,26 +153,26 @@ def test_every_cut_counts_what_it_removes(table, tmp_path, monkeypatch, name, pr
 
 
 @pytest.mark.parametrize("name", CUTS)
-def test_the_default_is_on_where_similarity_alone_decides_at_a_threshold(table, tmp_path, monkeypatch, name):
+def test_frequent_entries_are_protected_by_default_at_similarity_thresholds(table, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     cut = (*CUTS[name], *SIMILAR, "-q")
-    without = prune(table, *cut, "--protect-frequent", "none").out
+    unprotected = prune(table, *cut, "--protect-frequent", "none").out
     result = prune(table, *cut, "--json", "json").out
     signature = json.loads((tmp_path / "json").read_text())["signature"]
     if name in ("threshold", "threshold with protection", "own threshold"):
-        assert result == prune(table, *cut, "--protect-frequent", "100").out != without
-        gone = set(LINES) - set(result.splitlines(keepends=True))
-        assert not [row for row, line in zip(ROWS, LINES, strict=True) if line in gone and is_frequent(row)]
-        # Nothing else is protected by it.
-        more = set(result.splitlines(keepends=True)) - set(without.splitlines(keepends=True))
-        assert {line for row, line in zip(ROWS, LINES, strict=True) if is_frequent(row)} >= more
+        assert result == prune(table, *cut, "--protect-frequent", "100").out != unprotected
+        removed = set(LINES) - set(result.splitlines(keepends=True))
+        assert not [row for row, line in zip(ROWS, LINES, strict=True) if line in removed and is_frequent(row)]
+        # It protects only such entries.
+        protected = set(result.splitlines(keepends=True)) - set(unprotected.splitlines(keepends=True))
+        assert {line for row, line in zip(ROWS, LINES, strict=True) if is_frequent(row)} >= protected
         assert "+frequent100|" in signature
     else:
-        assert result == without
+        assert result == unprotected
         assert "frequent" not in signature
 
 
-def test_what_was_removed_is_warned_of_with_the_option_that_keeps_it(table):
+def test_the_warning_names_the_option_that_keeps_frequent_entries(table):
     outcome = prune(table, "-t", "0.7", *BARE, *SIMILAR, "-q", "--protect-frequent", "none")
     result = expected(outcome.out)["mutual_translations_removed"]
     first = result["most_frequent"][0]
@@ -199,7 +199,7 @@ def test_protected_entries_are_counted(table, tmp_path):
     assert "mutual translations seen more than 100 times" in swept.err
 
 
-def test_a_size_that_protected_entries_do_not_fit(table):
+def test_a_size_that_protected_entries_exceed(table):
     protected = sum(is_frequent(row, 50) for row in ROWS)
     options = ("--method", "random", *BARE, "--protect-frequent", "50")
     outcome = run_inside("prune", table, "--target-size", str((protected - 1) / len(ROWS)), *options)
@@ -207,13 +207,13 @@ def test_a_size_that_protected_entries_do_not_fit(table):
     assert "a larger --protect-frequent" in outcome.err
     size = str((protected + 0.5) / len(ROWS))
     assert prune(table, "--target-size", size, *options, "-q").out.count(b"\n") == protected
-    # By similarity alone, a threshold is looked for.
+    # By similarity alone, a threshold is searched.
     outcome = run_inside("prune", table, "--target-size", str((protected - 1) / len(ROWS)), *options[2:], *SIMILAR)
     assert (outcome.code, f"{protected} of {len(ROWS)} entries" in outcome.err) == (1, True)
 
 
 def test_saved_similarities(table, model_folder, tmp_path):
-    """Lines that are recognised are not parsed again, but for their counts."""
+    """Of lines with saved similarities, only the counts are parsed."""
     cut, scores = ("-t", "0.7", *BARE, "-q", "--similarities", tmp_path / "scores.parquet"), tmp_path / "no model"
     first = prune(table, *cut, "-m", model_folder, "--force", "--json", tmp_path / "a")
     second = prune(table, *cut, "-m", scores, "--json", tmp_path / "b")
@@ -226,16 +226,18 @@ def test_parts(table, tmp_path):
     whole = prune(table, "-t", "0.7", *BARE, *SIMILAR, "-q").out
     prune_parts = (*BARE, *SIMILAR, "--threads", "2")
     assert run_inside("convert", table, "-o", tmp_path / "parts", "--part-entries", 50).code == 0
-    made = prune(tmp_path / "parts", "-t", "0.7", *prune_parts, "-o", tmp_path / "out", "--json", tmp_path / "j")
+    outcome = prune(tmp_path / "parts", "-t", "0.7", *prune_parts, "-o", tmp_path / "out", "--json", tmp_path / "j")
     names = sorted((tmp_path / "out").glob("part-*.gz"))
     assert len(names) > 3
     assert b"".join(gzip.decompress(path.read_bytes()) for path in names) == whole
     report = expected(whole)
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["occurrences"] == report == json.loads((tmp_path / "j").read_text())["occurrences"]
-    assert f"of the occurrences ({report['removed']:,} of {report['total']:,})" in made.err
-    none = prune(tmp_path / "parts", "-t", "0.7", *prune_parts, "-o", tmp_path / "none", "--protect-frequent", "none")
-    assert "warning: removed" in none.err
+    assert f"of the occurrences ({report['removed']:,} of {report['total']:,})" in outcome.err
+    unprotected = prune(
+        tmp_path / "parts", "-t", "0.7", *prune_parts, "-o", tmp_path / "none", "--protect-frequent", "none"
+    )
+    assert "warning: removed" in unprotected.err
     assert "occurrences" not in json.loads((tmp_path / "parts" / "manifest.json").read_text())
     # A pruned folder may be pruned again.
     again = prune(tmp_path / "out", "-t", "0.8", *prune_parts, "-o", tmp_path / "again")
@@ -275,7 +277,7 @@ def test_tables_without_joint_counts(tmp_path, name, cut):
     ]
     table = write(tmp_path / "t", "".join(lines).encode())
     missing = sum(name != "one of them" or row[6] == 1 for row in ROWS)
-    what = (
+    message = (
         "the table has no joint counts"
         if missing == len(ROWS)
         else f"{missing:,} of {len(ROWS):,} entries have no joint"
@@ -283,7 +285,7 @@ def test_tables_without_joint_counts(tmp_path, name, cut):
     for more in (), ("--dry-run",):
         outcome = prune(table, *cut, *BARE, *SIMILAR, "-o", tmp_path / "o", "--json", tmp_path / "j", *more)
         assert json.loads((tmp_path / "j").read_text())["occurrences"] is None
-        assert sum(what in line for line in outcome.err.splitlines()) == 1
+        assert sum(message in line for line in outcome.err.splitlines()) == 1
         assert ("--protect-frequent cannot protect" in outcome.err) == ("-t" in cut)
         assert "of the occurrences" not in outcome.err
     (tmp_path / "o").unlink()
@@ -297,12 +299,12 @@ def test_tables_without_joint_counts(tmp_path, name, cut):
     assert f"t:{line}: the entry has no joint count" in refused.message
     assert "as in --method probability" in refused.message
     assert not (tmp_path / "o").exists()
-    off = prune(table, *cut, *BARE, *SIMILAR, "-q", "--protect-frequent", "none").out
-    assert off == prune(table, *cut, *BARE, *SIMILAR, "-q").out or name == "one of them"
+    unprotected = prune(table, *cut, *BARE, *SIMILAR, "-q", "--protect-frequent", "none").out
+    assert unprotected == prune(table, *cut, *BARE, *SIMILAR, "-q").out or name == "one of them"
 
 
 def test_two_counts(tmp_path):
-    """The third one is phi(f|e) * c(t)."""
+    """A missing third count is derived as phi(f|e) * c(t)."""
     lines = [f"{s} ||| {t} ||| {n / ct:.6g} {b:.6f} 0.5 0.5 ||| 0-0 ||| {ct} {cs}\n" for s, t, _, b, ct, cs, n in ROWS]
     table = write(tmp_path / "t", "".join(lines).encode())
     rule = ("-t", "0.5", *BARE, "--similarity-columns", "2,2", "--scale", "raw", "--json", tmp_path / "j")
@@ -326,7 +328,7 @@ def test_malformed_lines_have_no_occurrences(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", ["-1", "x", "1.5", "", "9" * 30])
-def test_counts_that_cannot_be_meant(table, wrong):
+def test_invalid_counts(table, wrong):
     outcome = run_inside("prune", table, "-t", "0.7", *SIMILAR, "--protect-frequent", wrong)
     assert (outcome.code, "nor none" in outcome.err) == (2, True)
 
@@ -334,8 +336,8 @@ def test_counts_that_cannot_be_meant(table, wrong):
 def test_from_python(table, tmp_path):
     cut = {"columns": (0, 1), "scale": "raw", "keep_top": 0, "protect": "none"}
     for choice, option in ((None, ()), ("none", ("--protect-frequent", "none")), (5, ("--protect-frequent", "5"))):
-        recorded = {} if choice is None else {"protect_frequent": choice}
-        result = prune_from_python(table, tmp_path / "o", threshold=0.7, **cut, **recorded)
+        protection = {} if choice is None else {"protect_frequent": choice}
+        result = prune_from_python(table, tmp_path / "o", threshold=0.7, **cut, **protection)
         assert (tmp_path / "o").read_bytes() == prune(table, "-t", "0.7", *BARE, *SIMILAR, "-q", *option).out
         limit = 5 if choice == 5 else 100
         assert result.statistics.occurrences.report() == expected((tmp_path / "o").read_bytes(), limit)
@@ -346,7 +348,7 @@ def test_from_python(table, tmp_path):
 @pytest.mark.requires_reference
 def test_no_frequent_mutual_translation_leaves_the_reference_table(reference, tmp_path):
     path = reference / "phrase-table.gz"
-    # Two score columns stand in for a model that finds common words not similar.
+    # Two score columns stand in for a model that gives common words a low similarity.
     rule = ("-t", "0.7", "--similarity-columns", "2,4", "--scale", "raw", *BARE, "-q", "--threads", "2")
     prune(path, *rule, "-o", tmp_path / "on", "--json", tmp_path / "j")
     prune(path, *rule, "-o", tmp_path / "off", "--protect-frequent", "none")

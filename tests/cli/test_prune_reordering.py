@@ -16,7 +16,7 @@ RULE = ("-t", "0.25", "--keep-top", "1", "--protect", "words")
 
 
 def reordering_of(table, seed=1, shuffled=True):
-    """A line for every pair of a table, in another order, with strangers."""
+    """Return a line for every pair of a table, shuffled if requested, after a line of another pair."""
     rows = [line for line in naive.parse_table(table)[0] if line.target is not None]
     rows = [b"%s|||%s||| 0.2 0.3 0.5 \n" % (line.source, line.target) for line in rows]
     if shuffled:
@@ -26,7 +26,7 @@ def reordering_of(table, seed=1, shuffled=True):
 
 @pytest.fixture
 def run(model_folder, tmp_path):
-    """Prune both tables; what it says, and both outputs."""
+    """Return a function that prunes both tables, and returns the outcome and both outputs."""
 
     def both(table, reordering, *options, ending=".gz", rule=RULE, model=model_folder):
         paths = [write(tmp_path / name, data) for name, data in (("table", table), ("reordering" + ending, reordering))]
@@ -45,8 +45,8 @@ def test_moses_tables(run, model_folder, tmp_path, ending):
     for name, table in sorted(TABLES.items())[ending == "" :: 2]:
         reordering = reordering_of(table)
         outcome, small, in_step = run(table, reordering, "-q", "--allow-empty", ending=ending)
-        # In some of them a source comes back.
-        assert (outcome.code, re.sub(".* comes back after others; .*\n", "", outcome.err)) == (0, ""), name
+        # In some tables, the lines of a source are not contiguous.
+        assert (outcome.code, re.sub(".* occurs again after other sources; .*\n", "", outcome.err)) == (0, ""), name
         pruned = run_inside("prune", tmp_path / "table", "-m", model_folder, "-q", "--allow-empty", *RULE).out
         assert small == pruned, name
         assert in_step == naive_reordering.in_step(small, reordering), name
@@ -60,7 +60,7 @@ def test_malformed_lines(run, on_error):
     outcome, small, in_step = run(table, reordering, *options)
     assert outcome.code == 0
     assert in_step == naive_reordering.in_step(small, reordering, on_error)
-    # A line passed through keeps its pair: "das ||| a ||| 0.5 zero".
+    # A malformed line that is kept also keeps its pair: "das ||| a ||| 0.5 zero".
     assert (b"das ||| a |||" in in_step) == (on_error == "keep")
 
 
@@ -73,7 +73,7 @@ def test_threads_and_blocks_change_nothing(run):
     assert len(outcomes) == 1
 
 
-def test_a_pair_that_stays_once_of_twice(run):
+def test_a_pair_that_occurs_twice(run):
     table = b"das ||| the ||| 1 0.9\ndas ||| the ||| 1 0.1\ndas ||| a ||| 1 0.1\n"
     outcome, small, in_step = run(
         table, reordering_of(table, shuffled=False), "--similarity-columns", "2,2", "--scale", "raw", rule=("-t",
@@ -91,7 +91,7 @@ def test_a_pair_that_stays_once_of_twice(run):
     assert set(in_step.splitlines()) == {b"das ||| the ||| 0.2 0.3 0.5 "}
 
 
-def test_what_it_says_and_the_statistics(run, tmp_path):
+def test_messages_and_statistics(run, tmp_path):
     table = TABLES["seven fields"]
     rows = naive.split_lines(reordering_of(table))
     outcome, small, in_step = run(table, b"".join(rows)[:-1], "--stats", tmp_path / "stats")
@@ -101,16 +101,16 @@ def test_what_it_says_and_the_statistics(run, tmp_path):
     assert f"phrasetool: kept {kept} of {lines} reordering lines ({kept / lines:.1%})\n" in outcome.err
     assert f"phrasetool:   {lines - kept} were left out because the phrase table lacks their pair\n" in outcome.err
     assert "warning" not in outcome.err
-    # One pair that stays has no line.
-    lost = next(i for i, row in enumerate(rows) if row in in_step)
-    outcome, small, _ = run(table, b"".join(rows[:lost] + rows[lost + 1 :]), "--stats", tmp_path / "stats")
+    # One kept pair has no reordering line.
+    missing = next(i for i, row in enumerate(rows) if row in in_step)
+    outcome, small, _ = run(table, b"".join(rows[:missing] + rows[missing + 1 :]), "--stats", tmp_path / "stats")
     pairs = len(naive_reordering.pairs(small))
     assert f"phrasetool: warning: 1 of {pairs} pairs of the phrase table have no reordering line" in outcome.err
     assert json.loads((tmp_path / "stats").read_text())["reordering"]["pairs_without_line"] == 1
-    # A table of another model; the line is of a pair that was pruned.
+    # A reordering table of another model: its only line is of a pair that the phrase table lacks.
     (tmp_path / "small").unlink()
     (tmp_path / "small-reordering.gz").unlink()
-    message = f"reordering.gz: none of its 1 lines is of one of the {pairs} pairs of the phrase table"
+    message = f"reordering.gz: none of its 1 lines belongs to one of the {pairs} pairs of the phrase table"
     outcome, *outputs = run(table, rows[0])
     assert (outcome.code, outputs) == (1, [None, None])
     assert message in outcome.err
@@ -136,9 +136,9 @@ def test_with_rejected_and_scores(run, tmp_path):
     again = run(table, reordering_of(table), "--similarities", scores, model="none")
     assert first[1:] == again[1:]
     assert sorted(naive.split_lines(first[1]) + naive.split_lines(read(rejected))) == sorted(naive.split_lines(table))
-    gone = naive_reordering.pairs(read(rejected))
-    assert gone
-    assert not gone & naive_reordering.pairs(first[2])
+    removed_pairs = naive_reordering.pairs(read(rejected))
+    assert removed_pairs
+    assert not removed_pairs & naive_reordering.pairs(first[2])
 
 
 @pytest.mark.parametrize("scores", [False, True])
@@ -161,11 +161,11 @@ def test_standard_streams(model_folder, tmp_path):
     piped = run_inside(*command, "--reordering-table", tmp_path / "reordering", "--reordering-out", in_step,
                        stdin=table)  # fmt: skip
     assert piped.code == 0
-    other = run_inside(*command, tmp_path / "table", "-o", small, "--reordering-table", "-", "--reordering-out", "-",
+    outcome = run_inside(*command, tmp_path / "table", "-o", small, "--reordering-table", "-", "--reordering-out", "-",
                        stdin=gzip.compress(reordering))  # fmt: skip
-    assert other.code == 0
+    assert outcome.code == 0
     assert small.read_bytes() == piped.out
-    assert other.out == in_step.read_bytes() == naive_reordering.in_step(piped.out, reordering)
+    assert outcome.out == in_step.read_bytes() == naive_reordering.in_step(piped.out, reordering)
 
 
 BAD = {
@@ -251,13 +251,13 @@ def test_one_file_twice(model_folder, tmp_path, monkeypatch, outputs, message):
 
 @pytest.mark.requires_reference
 def test_the_reference_run(reference, tmp_path):
-    """A real Moses run: 1.1 million lines in each table, in the same order; and in another."""
+    """The tables of a real Moses run: 1.1 million lines each, in the same order and shuffled."""
     table, aligned = reference / "phrase-table.gz", reference / "reordering-table.wbe-msd-bidirectional-fe.gz"
     shuffled, small, in_step = (tmp_path / name for name in ("shuffled", "small", "in-step"))
     rows = naive.split_lines(read(aligned))
-    others = random.Random(1).sample(rows, len(rows))
-    shuffled.write_bytes(b"".join(others))
-    for path, lines in ((aligned, rows), (shuffled, others)):
+    shuffled_rows = random.Random(1).sample(rows, len(rows))
+    shuffled.write_bytes(b"".join(shuffled_rows))
+    for path, lines in ((aligned, rows), (shuffled, shuffled_rows)):
         outcome = run_inside(
             "prune", table, "--similarity-columns", "2,4", "--scale", "raw", "-t", "0.05", "--protect", "words",
             "-o", small,

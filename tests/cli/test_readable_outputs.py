@@ -1,4 +1,4 @@
-"""What is written can be read: words that part fields or lines for the reader, and tables without a final line feed."""
+"""Outputs can be read again: words with separators of fields or lines, and tables without a final line feed."""
 
 import gzip
 import subprocess
@@ -49,8 +49,8 @@ def run(*arguments):
 
 @pytest.mark.parametrize("ended", [b"\n", b""])
 @pytest.mark.parametrize("blocks", ["40", "2M"])
-def test_new_lines_follow_whole_ones(folder, ended, blocks):
-    """Words before, among, of and behind the sources of a table that may lack its last line feed."""
+def test_new_entries_are_whole_lines(folder, ended, blocks):
+    """New entries may come before, between, among and after those of a table with or without a last line feed."""
     write(folder / "table", ROWS + ended)
     write(folder / "reordering", REORDERING + ended)
     write(folder / "text", b"haus 4711 ida zoo kind\n")
@@ -75,7 +75,7 @@ def test_words_that_moses_takes_for_labels_stay_unknown(folder, moses):
 
 
 def test_bars_of_the_source_and_n_best_lists(folder):
-    """What begins with a bar is no word for Moses; of others it reads what stands before the bar."""
+    """Moses reads no word that begins with a bar; of other words, it reads the part before the bar."""
     arguments = ("decode", "--moses-ini", "ini", "text", "-o", "out", "--n-best-list", "list", 2, "-q")
     write(folder / "text", b"haus\nhaus |||\n")
     outcome = run_inside(*arguments)
@@ -89,7 +89,7 @@ def test_bars_of_the_source_and_n_best_lists(folder):
 
 @pytest.mark.parametrize(("word", "said"), [(b"a|||b", "the word a|||b separates"), (b"a\rb", "the word a?b holds")])
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_words_of_a_bitext_that_part_fields(folder, word, said, side):
+def test_words_of_a_bitext_that_contain_separators(folder, word, said, side):
     for name in ("source", "target"):
         write(folder / name, b"a b\na " + (word if name == side else b"b") + b"\n")
     write(folder / "points", b"0-0 1-1\n0-0 1-1\n")
@@ -106,7 +106,7 @@ def test_labels_of_a_bitext(folder):
     assert "source:2: the word [1] is in brackets, which Moses reads as a label" in outcome.err
 
 
-# What readers part words or lines at, Unicode's white space among it; and whether lists of columns are parted there.
+# Characters at which readers split words or lines, Unicode white space included; and whether they split columns there.
 @pytest.mark.parametrize(
     ("inside", "parted"),
     [("\u00a0", False), ("\u3000", False), ("\r", True), ("\x85", False), ("\v", False)],
@@ -122,6 +122,6 @@ def test_dictionaries_are_read_as_they_were_written(folder, inside, parted):
     for headers, options in ((1, lexicon), (1, ("vmap", "--always", 0)), (0, ("shortlist", "--always", 0))):
         outcome = run("export", "table", "--to", *options)
         # Marian splits the lines of a shortlist at the white space of C.
-        lost = parted or (options[0] == "shortlist" and inside == "\v")
-        assert ("left out" in outcome.err) == lost
-        assert outcome.out.count(b"\n") == headers + (1 if lost else 2)
+        left_out = parted or (options[0] == "shortlist" and inside == "\v")
+        assert ("left out" in outcome.err) == left_out
+        assert outcome.out.count(b"\n") == headers + (1 if left_out else 2)

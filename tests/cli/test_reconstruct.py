@@ -10,7 +10,7 @@ from tests.commands import read, run_inside, write
 
 
 def reconstruct(*arguments, **options):
-    """A run that works."""
+    """Run `reconstruct` successfully, and return its standard output."""
     outcome = run_inside("reconstruct", *arguments, "--threads", 1, **options)
     assert (outcome.code, outcome.err) == (0, ""), outcome.err
     return outcome.out.decode()
@@ -20,15 +20,15 @@ def figures(*arguments, **options):
     return json.loads(reconstruct(*arguments, "--json", **options))
 
 
-def test_what_was_learned_by_heart_comes_back_as_it_is_written(text, autoencoder, tmp_path):
+def test_memorised_texts_are_reconstructed_with_their_escapes(text, autoencoder, tmp_path):
     result = figures(text, "-m", autoencoder, "-o", tmp_path / "back.gz", "--by-length")
-    back = read(tmp_path / "back.gz").decode()
+    reconstructed = read(tmp_path / "back.gz").decode()
     expected = read(text).decode()
     assert result["exact"] > 50
     assert result["bleu"] > 70
-    assert back.count("&apos;s") > 0.7 * expected.count("&apos;s")
-    assert "'" not in back
-    lines = back.splitlines(), expected.splitlines()
+    assert reconstructed.count("&apos;s") > 0.7 * expected.count("&apos;s")
+    assert "'" not in reconstructed
+    lines = reconstructed.splitlines(), expected.splitlines()
     assert result["texts"] == len(lines[0]) == len(lines[1])
     assert result["exact"] == round(100 * sum(a == b for a, b in zip(*lines, strict=True)) / len(lines[0]), 4)
     assert result["words"] == len(expected.split())
@@ -39,20 +39,20 @@ def test_what_was_learned_by_heart_comes_back_as_it_is_written(text, autoencoder
     assert groups == [(1, 5, 4), (6, 10, 24), (11, 15, 2)]
 
 
-def test_figures_are_those_of_evaluate(text, autoencoder, tmp_path):
-    other = write(tmp_path / "other", "".join(f"{line} dog\n" for line in SENTENCES).encode())
-    result = figures(other, "-m", autoencoder, "-o", tmp_path / "back")
-    lines = [path.read_text().splitlines() for path in (tmp_path / "back", other)]
+def test_scores_equal_those_of_evaluate(text, autoencoder, tmp_path):
+    file = write(tmp_path / "other", "".join(f"{line} dog\n" for line in SENTENCES).encode())
+    result = figures(file, "-m", autoencoder, "-o", tmp_path / "back")
+    lines = [path.read_text().splitlines() for path in (tmp_path / "back", file)]
     expected = sacrebleu.corpus_bleu(lines[0], [lines[1]], tokenize="none", force=True).score
     assert result["bleu"] == round(expected, 4)
     assert 0 < result["bleu"] < 95
-    again = json.loads(run_inside("evaluate", tmp_path / "back", "-r", other, "--metrics", "bleu", "--json").out)
-    assert round(again["metrics"][0]["systems"][0]["score"], 4) == result["bleu"]
-    assert result["bleu_signature"] == again["metrics"][0]["signature"].replace("|bs:1000|seed:12345", "")
+    evaluation = json.loads(run_inside("evaluate", tmp_path / "back", "-r", file, "--metrics", "bleu", "--json").out)
+    assert round(evaluation["metrics"][0]["systems"][0]["score"], 4) == result["bleu"]
+    assert result["bleu_signature"] == evaluation["metrics"][0]["signature"].replace("|bs:1000|seed:12345", "")
     assert 0 < result["rouge_2"] < result["rouge_1"] < 100
 
 
-def test_unknown_words_cannot_come_back(autoencoder, tmp_path):
+def test_unknown_words_are_not_reconstructed(autoencoder, tmp_path):
     path = write(tmp_path / "new", b"a zebra\na cat\n")
     result = figures(path, "-m", autoencoder, "-o", tmp_path / "back")
     assert result["unknown_words"] == 1
@@ -60,7 +60,7 @@ def test_unknown_words_cannot_come_back(autoencoder, tmp_path):
     assert "zebra" not in (tmp_path / "back").read_text()
 
 
-def test_a_table_to_be_read(text, autoencoder):
+def test_readable_output(text, autoencoder):
     lines = reconstruct(text, "-m", autoencoder).splitlines()
     words = len(read(text).split())
     assert lines[0] == f"30 texts of {words} words, 0.0% of them unknown to the model, from 96 numbers each"
@@ -68,9 +68,9 @@ def test_a_table_to_be_read(text, autoencoder):
     assert re.fullmatch(r" +all +30 +\d+\.\d\d +\d+\.\d\d +\d+\.\d\d +\d+\.\d %", lines[2])
     assert lines[3].startswith("BLEU: nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:")
     assert len(lines) == 4
-    more = reconstruct(text, "-m", autoencoder, "--by-length").splitlines()
-    assert more[:3] + more[-1:] == lines
-    assert [line.split()[0] for line in more[3:-1]] == ["1-5", "6-10", "11-15"]
+    by_length = reconstruct(text, "-m", autoencoder, "--by-length").splitlines()
+    assert by_length[:3] + by_length[-1:] == lines
+    assert [line.split()[0] for line in by_length[3:-1]] == ["1-5", "6-10", "11-15"]
 
 
 def test_reconstructions_on_standard_output(text, autoencoder, tmp_path):

@@ -11,21 +11,21 @@ from tests.commands import run_inside, write
 CORE = [Path(package.__file__).parent for package in (phrasetool, moses_compat)]
 
 
-def named_in_the_core():
-    """Every text that the core gives to something called `remedy`."""
+def remedies_of_the_core():
+    """Yield every text that the core passes as an argument `remedy`."""
     for path in (path for folder in CORE for path in folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.keyword) and node.arg == "remedy" and isinstance(node.value, ast.Constant):
                 yield node.value.value
 
 
-def test_every_remedy_is_worded_and_used():
+def test_every_remedy_has_a_text_and_is_used():
     of_families = {f"train {family.description}" for family in saved_families().values()}
-    assert {*named_in_the_core(), *of_families} == set(REMEDIES)
+    assert {*remedies_of_the_core(), *of_families} == set(REMEDIES)
 
 
-def test_the_core_says_nothing_of_flags():
-    """No message of an error names an option of the command line."""
+def test_the_core_names_no_options():
+    """Error messages of the core name no option of the command line."""
     for path in (path for folder in CORE for path in folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Raise) and node.exc is not None:
@@ -34,7 +34,7 @@ def test_the_core_says_nothing_of_flags():
                     for part in ast.walk(node.exc)
                     if isinstance(part, ast.Constant) and isinstance(part.value, str)
                 )
-                # CMPH is an option of Moses' own build.
+                # --with-cmph is an option of the build of Moses.
                 assert " --" not in text.replace("--with-cmph", ""), f"{path}:{node.lineno}: {text}"
 
 

@@ -8,7 +8,7 @@ from tests.commands import read, run_inside, run_outside, write
 from tests.tables import TABLES
 
 REORDERING = TABLES["reordering"]
-# Its pairs in a phrase table that was pruned.
+# A pruned phrase table: every second pair of the reordering table.
 SMALL = b"".join(b"|||".join(line.split(b"|||")[:2]) + b"||| 1 1\n" for line in naive.split_lines(REORDERING)[1::2])
 EXPECTED = b"".join(naive.split_lines(REORDERING)[1::2])
 
@@ -102,7 +102,7 @@ def test_output_over_an_input(tmp_path, name):
     assert (tmp_path / "t").read_bytes() == SMALL
 
 
-def test_a_line_may_have_so_many_bytes_and_no_more(tmp_path):
+def test_the_limit_of_bytes_in_a_line(tmp_path):
     long = b"das ||| the house ||| 0.2 0.3 0.5\n"
     reordering, short = write(tmp_path / "r", b"das ||| the ||| 1 1 1\n" + long), b"das ||| the ||| 1 1\n"
     table = write(tmp_path / "t", short)
@@ -112,7 +112,7 @@ def test_a_line_may_have_so_many_bytes_and_no_more(tmp_path):
     outcome = run_inside(*files[:-1], tmp_path / "no", "--max-line", len(long) - 1)
     assert outcome.code == 1
     assert outcome.message.startswith(f"phrasetool: {reordering}:2: the line has more than {len(long) - 1} bytes")
-    # The phrase table's lines, too.
+    # The limit holds for the lines of the phrase table, too.
     write(reordering, b"das ||| the ||| 1 1 1\n")
     write(table, short + b"das ||| the house ||| 1 1 ||| 0-0\n")
     outcome = run_inside(*files[:-1], tmp_path / "no", "--max-line", 30)

@@ -1,4 +1,4 @@
-"""`report`: the numbers of each module against obvious computations, verdicts, odd tables, and the page."""
+"""`report`: the numbers of each module against naive computations, verdicts, unusual tables, and the page."""
 
 import gzip
 import html
@@ -41,7 +41,7 @@ NEEDS = {
 
 
 class Page(HTMLParser):
-    """Texts of the cells of each table, and of each section; scripts are counted."""
+    """Parser that collects the cells of each table and the text of each section, and counts scripts."""
 
     def __init__(self, text):
         super().__init__()
@@ -78,7 +78,7 @@ class Page(HTMLParser):
 
 
 def report(table, *options):
-    """The document and the page."""
+    """Return the modules of the JSON document, and the page."""
     out = table.parent / "report.html"
     outcome = run_inside("report", table, *options, "-o", out, "--json", "-", "-q")
     assert outcome.code == 0, outcome.err
@@ -94,7 +94,7 @@ def facts(modules, name):
 
 
 def entries_of(table):
-    """Source, target, counts of each entry."""
+    """Return source, target and counts of each entry."""
     data = table.read_bytes()
     lines = (gzip.decompress(data) if table.suffix == ".gz" else data).decode().splitlines()
     fields = [[field.strip() for field in line.split("|||")] for line in lines]
@@ -158,7 +158,7 @@ def test_numbers_of_the_table_alone(table):
     assert [float(row[7]) for row in rows] == joint
 
 
-def test_pruning_is_what_prune_removes(table, folder):
+def test_removed_shares_are_those_of_prune(table, folder):
     modules, _ = report(table, "-m", folder / "model")
     entries = entries_of(table)
     result, total = facts(modules, "thresholds"), sum(values[2] for _, _, values in entries)
@@ -168,8 +168,8 @@ def test_pruning_is_what_prune_removes(table, folder):
         assert outcome.code == 0, outcome.err
         kept = entries_of(small)
         assert result[f"entries removed at {threshold}"] == pytest.approx(1 - len(kept) / len(entries), abs=1e-6)
-        left = sum(values[2] for _, _, values in kept)
-        assert result[f"occurrences removed at {threshold}"] == pytest.approx(1 - left / total, abs=1e-6)
+        kept_total = sum(values[2] for _, _, values in kept)
+        assert result[f"occurrences removed at {threshold}"] == pytest.approx(1 - kept_total / total, abs=1e-6)
     assert result["entries removed at 0.8"] > result["entries removed at 0.4"] > 0
 
 
@@ -214,7 +214,7 @@ def test_coverage_of_a_text(folder, tmp_path):
     modules, page = report(table, "--dev", source, target)
     result = facts(modules, "coverage")
     assert (result["tokens"], result["sentences"]) == (14, 4)
-    # `a` alone; `a b`, `b c d` and `a` together.
+    # One-word entries cover `a`; all entries together cover `a b`, `b c d` and `a`.
     assert result["tokens covered by one-word entries"] == pytest.approx(3 / 14, abs=1e-6)
     assert result["tokens covered by any entry"] == pytest.approx((2 + 1 + 3 + 4) / 14, abs=1e-6)
     assert result["sentences covered by one-word entries"] == 0.25
@@ -237,13 +237,13 @@ def test_a_bitext_is_compared_with_the_table(tmp_path):
     assert result["source tokens in some source of the table"] == 0.8
     assert result["target tokens in some target of the table"] == 0.75
     assert result["sentence pairs all of whose words are known on both sides"] == pytest.approx(1 / 3, abs=1e-6)
-    # `c ||| w` never occurs; the count of `a ||| w` is impossible, as bad counts are no joint counts.
+    # `c ||| w` never occurs; the counts of `a ||| w` are impossible, and bad counts are no joint counts.
     assert result["entries that occur together in a sentence pair"] == 0.75
     assert result["entries whose joint count is consistent"] == pytest.approx(2 / 3, abs=1e-6)
     assert modules["bitext"]["verdict"] == modules["counts"]["verdict"] == "problem"
 
 
-def test_the_bitext_of_a_table_fits(folder, tmp_path):
+def test_the_bitext_of_a_table_is_consistent_with_it(folder, tmp_path):
     aligned = b"".join(
         b" ".join(b"%d-%d" % (i, i) for i in range(min(map(len, map(bytes.split, pair))))) + b"\n"
         for pair in zip(*((folder / f"train.{side}").read_bytes().splitlines() for side in ("src", "trg")), strict=True)
@@ -278,7 +278,7 @@ def test_fit_to_an_ini(table, tmp_path, change, verdict, advice):
     assert advice in modules["moses-ini"]["advice"]
 
 
-def test_what_pruning_removed(table, folder):
+def test_comparison_with_a_pruned_table(table, folder):
     small = folder / "half.gz"
     outcome = run_inside(
         "prune", table, "--method", "count", "--target-size", "0.4", "--keep-top", 1, "-o", small, "-q"
@@ -286,21 +286,21 @@ def test_what_pruning_removed(table, folder):
     assert outcome.code == 0, outcome.err
     modules, page = report(table, "--compare", small, "-m", folder / "model")
     entries, kept = entries_of(table), entries_of(small)
-    left = {entry[:2] for entry in kept}
-    removed = [entry for entry in entries if entry[:2] not in left]
+    kept_pairs = {entry[:2] for entry in kept}
+    removed = [entry for entry in entries if entry[:2] not in kept_pairs]
     result = facts(modules, "compare")
     assert (result["removed entries"], result["entries of the smaller table"]) == (len(removed), len(kept))
-    lost = sum(values[2] for *_, values in removed) / sum(values[2] for *_, values in entries)
-    assert result["removed share of the occurrences"] == pytest.approx(lost, abs=1e-6)
+    removed_share = sum(values[2] for *_, values in removed) / sum(values[2] for *_, values in entries)
+    assert result["removed share of the occurrences"] == pytest.approx(removed_share, abs=1e-6)
     assert result["pairs of the smaller table that the table lacks"] == 0
-    gone = {entry[0] for entry in removed} - {entry[0] for entry in kept}
-    assert result["sources without an entry now"] == len(gone)
+    lost_sources = {entry[0] for entry in removed} - {entry[0] for entry in kept}
+    assert result["sources without an entry now"] == len(lost_sources)
     order = sorted(range(len(removed)), key=lambda i: (-removed[i][2][2], i))[:30]
     assert [tuple(row[1:3]) for row in page.tables["removed-entries"][1:]] == [removed[i][:2] for i in order]
 
 
 def test_length_ratios(tmp_path):
-    """Bars to the left are down to 1:2, 1:3 and so on, bars to the right up to 2:1, 3:1."""
+    """Bars to the left hold ratios down to 1:2, 1:3 and so on; bars to the right, ratios up to 2:1, 3:1 and so on."""
     sides = [(1, 1), (1, 2), (1, 3), (2, 3), (1, 4), (1, 8), (1, 9), (2, 1), (3, 1), (5, 1), (8, 1), (9, 1), (7, 7)]
     lines = [b"%s ||| %s ||| 1\n" % (b" ".join([b"a"] * a), b" ".join([b"b"] * b)) for a, b in sides]
     table = write(tmp_path / "t", b"".join(sorted(lines)))
@@ -402,7 +402,7 @@ def test_auc_is_the_share_of_pairs_in_order():
         (b"caf\xe9 ||| \x01\x1b[0m ||| 0.5\n", {"size": "good"}),
     ],
 )
-def test_odd_tables(data, verdicts, folder, tmp_path):
+def test_unusual_tables(data, verdicts, folder, tmp_path):
     table = write(tmp_path / "t", data)
     modules, page = report(table, "-m", folder / "model", "--compare", table, "--dev", table, table)
     assert {name: modules[name]["verdict"] for name in verdicts} == verdicts
@@ -433,7 +433,7 @@ def test_threads_and_blocks_change_no_byte(folder):
     assert len(pages) == 1
 
 
-def test_lines_of_a_table_that_became_shorter(table):
+def test_a_table_that_became_shorter_is_refused(table):
     scan = ReportRequest(str(table)).scan(SILENT)
     assert lines_at(str(table), scan, [3, 0])[3].number == 4
     with pytest.raises(DataError, match="has changed while it was read"):
@@ -478,7 +478,7 @@ def test_a_missing_package_is_named(package, table):
 def test_refusals(arguments, code, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = write(tmp_path / "T", b"a ||| b ||| 0.5\n").read_bytes()
-    # A model of a language, which is certainly no table.
+    # A language model, which is certainly not a table.
     write(tmp_path / "D", b"\n\\data\\\nngram 1=1\n\n\\1-grams:\n-1\ta\n\n\\end\\\n")
     write(tmp_path / "P", b"a ||| b\n")
     outcome = run_inside("report", *arguments, "-q")

@@ -31,8 +31,8 @@ def run(folder, *arguments, code=0):
 
 
 def bleu(path, reference):
-    lines, truth = (read(file).decode().splitlines() for file in (path, reference))
-    return sacrebleu.corpus_bleu(lines, [truth], tokenize="none", force=True).score
+    lines, references = (read(file).decode().splitlines() for file in (path, reference))
+    return sacrebleu.corpus_bleu(lines, [references], tokenize="none", force=True).score
 
 
 def test_rescore_appends_and_changes_nothing_else(lists):
@@ -41,11 +41,11 @@ def test_rescore_appends_and_changes_nothing_else(lists):
     assert read(lists / "rescored") == read(lists / "again")
     before, after = (read(lists / name).decode().splitlines() for name in ("test.nbest", "rescored"))
     for old, new in zip(before, after, strict=True):
-        fields, others = old.split("|||"), new.split("|||")
-        added = others[2].removeprefix(fields[2])
-        assert added != others[2]
+        old_fields, new_fields = old.split("|||"), new.split("|||")
+        added = new_fields[2].removeprefix(old_fields[2])
+        assert added != new_fields[2]
         assert [token for token in added.split() if token.endswith("=")] == ["NeuralForward0=", "NeuralBackward0="]
-        assert [*fields[:2], *fields[3:]] == [*others[:2], *others[3:]]
+        assert [*old_fields[:2], *old_fields[3:]] == [*new_fields[:2], *new_fields[3:]]
 
 
 def test_a_split_of_a_list_has_the_same_scores(lists):
@@ -68,16 +68,16 @@ def test_columns_by_length_and_by_model(lists):
 
     words = [len(line.split("|||")[1].split()) for line in read(lists / "test.nbest").decode().splitlines()]
     mean, whole = values("-m", "forward"), values("-m", "forward", "--length-normalisation", "none")
-    for one, other, count in zip(mean, whole, words, strict=True):
-        assert one * (count + 1) == pytest.approx(other, rel=1e-4)
-    # Twice the same model: its mean is itself, and each has a column if that is asked for.
+    for average, total, count in zip(mean, whole, words, strict=True):
+        assert average * (count + 1) == pytest.approx(total, rel=1e-4)
+    # The mean of two equal models is that of one; with --each, each model has a column.
     assert values("-m", "forward", "-m", "forward") == mean
     assert values("-m", "forward", "-m", "forward", "--each") == mean
     assert b"NeuralForward1= " in read(lists / "columns")
 
 
 def test_language_models_give_kenlms_log_probability(lists):
-    """With all digits that kenlm has; the hypotheses are 240."""
+    """The log-probabilities of the 240 hypotheses equal those of kenlm, to a relative error of 1e-8."""
     run(lists, *RESCORE, "--lm", "target.arpa", "-m", "forward", "-o", "columns", "-q")
     reference = kenlm.Model(str(lists / "target.arpa"))
     lines = read(lists / "columns").decode().splitlines()
@@ -96,7 +96,7 @@ def test_language_models_give_kenlms_log_probability(lists):
 
 
 def test_a_swapped_development_set_is_refused(lists):
-    """Words that are copied, numbers and punctuation would make its lines correspond all the same."""
+    """Copied words, numbers and punctuation would make the lines of a swapped set correspond anyway."""
     for name in ("src", "ref"):
         lines = read(lists / f"dev.{name}").decode().splitlines()
         write(lists / f"copied.{name}", "".join(f"{line} n{number}\n" for number, line in enumerate(lines)).encode())
@@ -113,7 +113,7 @@ def test_a_swapped_development_set_is_refused(lists):
 
 
 def test_weights_of_a_language_model(lists):
-    """A rescored list gives the same as one that is rescored while it is reranked; other models are refused."""
+    """Rescoring before reranking gives the same output as rescoring while reranking; other models are refused."""
     run(lists, *RERANK, "--lm", "target.arpa", *DEV, "--save-weights", "w", "-o", "at-once", "-q")
     assert json.loads(read(lists / "w"))["weights"].keys() == {"TM0", "WordPenalty0", "ExtraLM0"}
     for name in ("dev", "test"):
@@ -140,13 +140,13 @@ def test_weights_of_a_language_model(lists):
     assert "the weights were tuned with other models" in outcome.err
 
 
-def test_all_weights_are_tuned_if_asked_for(lists):
-    """Of those that the list was made with only the proportion is kept otherwise."""
+def test_old_weights_are_tuned_only_if_requested(lists):
+    """With --tune new, the default, the weights of the features of the list keep their proportions."""
 
     def named(*options):
         return json.loads(run(lists, *RERANK, *MODELS, *DEV, *options, "-o", "x", "--json", "-q").out)["weights"]
 
-    made_with, added = None, {"NeuralForward0", "NeuralBackward0"}
+    proportions, added = None, {"NeuralForward0", "NeuralBackward0"}
     for options in (("--tune", "new"), (), ("--tune", "all")):
         weights = named(*options)
         old = np.concatenate([np.ravel(value) for name, value in weights.items() if name not in added])
@@ -154,13 +154,13 @@ def test_all_weights_are_tuned_if_asked_for(lists):
         assert len(old) > 1
         old = old / np.abs(old).sum()
         if "all" not in options:
-            made_with = old if made_with is None else made_with
-            assert old == pytest.approx(made_with, rel=1e-5)
+            proportions = old if proportions is None else proportions
+            assert old == pytest.approx(proportions, rel=1e-5)
         else:
-            assert np.abs(old - made_with).max() > 1e-4
+            assert np.abs(old - proportions).max() > 1e-4
 
 
-def test_rerank_tunes_chooses_and_says_what_it_brought(lists):
+def test_rerank_tunes_weights_and_reports_the_gain(lists):
     outcome = run(
         lists, *RERANK, *MODELS, *DEV, "-r", "test.ref", "-o", "out", "--reranked-list", "sorted", "--save-weights",
         "w",
@@ -173,15 +173,15 @@ def test_rerank_tunes_chooses_and_says_what_it_brought(lists):
     assert report["bleu_after"] == pytest.approx(bleu(lists / "out", lists / "test.ref"), abs=1e-6)
     assert report["development_bleu"]["after"] > report["development_bleu"]["before"] + 10
     assert "BLEU" in outcome.err
-    # The list's first hypotheses are the text, and its totals fall.
-    seen = {}
-    last = {}
+    # The first hypotheses of the list are the output text, and totals never increase.
+    first_texts = {}
+    last_totals = {}
     for line in read(lists / "sorted").decode().splitlines():
         number, text, _, total = line.split("|||")[:4]
-        seen.setdefault(number, " ".join(text.split()))
-        assert float(total) <= last.get(number, float("inf"))
-        last[number] = float(total)
-    assert list(seen.values()) == read(lists / "out").decode().splitlines()
+        first_texts.setdefault(number, " ".join(text.split()))
+        assert float(total) <= last_totals.get(number, float("inf"))
+        last_totals[number] = float(total)
+    assert list(first_texts.values()) == read(lists / "out").decode().splitlines()
     saved = json.loads(read(lists / "w"))
     assert saved["weights"] == report["weights"]
     assert saved["weights"]["NeuralForward0"][0] > 0
@@ -197,13 +197,13 @@ def test_saved_weights_and_rescored_lists_give_the_same_bytes(lists):
     dev = ("--dev-list", "dev.more", *DEV[2:])
     run(lists, "rerank", "test.more", "--source", "test.src", *dev, "--save-weights", "other", "-o", "both")
     assert read(lists / "tuned") == read(lists / "applied") == read(lists / "without")
-    # Tuned on what was written: the same numbers, so the same weights.
+    # Tuning on the written scores, which are the same numbers, gives the same weights.
     assert read(lists / "both") == read(lists / "tuned")
     assert json.loads(read(lists / "other"))["weights"] == json.loads(read(lists / "saved"))["weights"]
 
 
 def test_lists_with_sparse_features(lists):
-    """TM_x with a weight of 0.3 on every third line, in the total too; TM_y on a line that was not tuned on."""
+    """TM_x has a weight of 0.3 in the totals of every third line; TM_y occurs on a line of the test list only."""
     for name in ("dev", "test"):
         lines = []
         for number, line in enumerate(read(lists / f"{name}.nbest").splitlines()):
@@ -237,7 +237,7 @@ def test_lists_with_sparse_features(lists):
 
 
 def test_a_list_of_moses_is_reranked(lists):
-    """As Moses writes them: a hypothesis of no words, fields after the total, gaps between sentences."""
+    """Moses may write a hypothesis without words, fields after the total, and gaps between sentences."""
     lines = [line for line in read(lists / "test.nbest").splitlines(keepends=True) if not line.startswith(b"3 ")]
     lines[0] = b"0 |||  ||| TM0= 9 WordPenalty0= 0 ||| -99 ||| \n"
     write(lists / "gaps", b"".join(lines))
@@ -253,7 +253,7 @@ def refusal(folder, *arguments, code=1):
     return run(folder, *arguments, "-o", "nothing", code=code).err.strip().splitlines()[-1]
 
 
-def test_what_is_no_list_of_the_text_is_refused(lists):
+def test_lists_of_other_texts_are_refused(lists):
     lines = read(lists / "test.src").splitlines(keepends=True)
     write(lists / "shorter", b"".join(lines[:20]))
     message = refusal(lists, "rescore", "test.nbest", "--source", "shorter", *MODELS)
@@ -273,7 +273,7 @@ def test_what_is_no_list_of_the_text_is_refused(lists):
     assert "is the model untrained" in refusal(lists, *RESCORE, "-m", "untrained")
 
 
-def test_lists_and_weights_that_do_not_fit_are_refused(lists):
+def test_incompatible_lists_and_weights_are_refused(lists):
     write(lists / "less", read(lists / "dev.nbest").replace(b"WordPenalty0", b"Penalty0"))
     less = ("--dev-list", "less", *DEV[2:])
     assert "less: has the features TM0, Penalty0, but test.nbest has" in refusal(lists, *RERANK, *MODELS, *less)
@@ -319,8 +319,8 @@ def test_weights_or_a_development_set(lists, given):
     assert "to tune, or --weights" in refusal(lists, *RERANK, *MODELS, *given, code=2)
 
 
-def test_bleu_is_that_of_the_file_that_is_written(lists):
-    """Sentences without hypotheses have an empty line there, in the list that is reranked and in that of the tuning."""
+def test_bleu_is_that_of_the_output_file(lists):
+    """Sentences without hypotheses count as empty lines, in the reranked list and in the one for tuning."""
     lines = read(lists / "dev.nbest").splitlines(keepends=True)
     write(lists / "fewer.nbest", b"".join(line for line in lines if int(line.split()[0]) not in (0, 7, 39)))
     dev = ("--dev-list", "fewer.nbest", *DEV[2:])
@@ -346,7 +346,7 @@ def test_bleu_of_few_matches_is_smoothed_as_by_evaluate(lists):
 
 
 def test_hypotheses_without_words_do_not_hide_the_others(lists):
-    """The first hypothesis of every sentence is empty; whether the model fits is asked of those that have words."""
+    """If first hypotheses are empty, the check of the model uses the hypotheses that have words."""
     lines = read(lists / "test.nbest").decode().splitlines()
     firsts = {line.split()[0]: line for line in reversed(lines)}
     empty = {number: line.replace(line.split("|||")[1], "  ", 1) for number, line in firsts.items()}
@@ -362,7 +362,7 @@ def test_hypotheses_without_words_do_not_hide_the_others(lists):
     assert "are in its target language" in swapped.message
 
 
-def test_nothing_but_hypotheses_without_words(lists):
+def test_lists_and_texts_without_words_are_refused(lists):
     write(lists / "void.nbest", b"".join(b"%d |||  ||| TM0= 0.5 ||| %d\n" % (i, i) for i in range(3)))
     outcome = run(lists, "rescore", "void.nbest", "--source", "test.src", *MODELS, "-o", "nothing", code=1)
     assert outcome.message == "phrasetool: void.nbest: none of its 3 hypotheses has a word"
@@ -371,28 +371,28 @@ def test_nothing_but_hypotheses_without_words(lists):
     assert outcome.message == "phrasetool: void.src: has no words; expected the text that the list translates"
     write(lists / "void.ref", b" \n" * 30)
     outcome = run(lists, *RERANK, *MODELS, *DEV, "-r", "void.ref", "-o", "nothing", code=1)
-    assert outcome.message == "phrasetool: void.ref: has no words; expected a translation a line"
+    assert outcome.message == "phrasetool: void.ref: has no words; expected one translation per line"
     assert not (lists / "nothing").exists()
 
 
 def test_the_seed_of_tuning(lists):
-    """One seed gives one file of weights; another one shuffles the sentences otherwise, and the weights differ."""
+    """Equal seeds give equal weights; another seed shuffles the sentences differently and gives other weights."""
 
     def weights(name, *options):
         run(lists, *RERANK, *MODELS, *DEV, "-o", "best", "--save-weights", name, "-q", *options)
         return json.loads(read(lists / name))["weights"]
 
-    first, again, other = weights("w1", "--seed", 1), weights("w2"), weights("w3", "--seed", 2)
+    first, again, other_seed = weights("w1", "--seed", 1), weights("w2"), weights("w3", "--seed", 2)
     assert first == again
     assert read(lists / "w1") == read(lists / "w2")
-    assert other != first
-    # Whatever the seed, what was learnt is the same in kind.
-    assert {name: value[0] > 0 for name, value in other.items()} == {
+    assert other_seed != first
+    # The signs of the weights do not depend on the seed.
+    assert {name: value[0] > 0 for name, value in other_seed.items()} == {
         name: value[0] > 0 for name, value in first.items()
     }
 
 
-def test_the_development_set_may_still_be_given_in_the_former_way(lists):
+def test_the_former_options_of_the_development_set(lists):
     former = (*DEV[:2], "--dev-source", "dev.src", "--dev-reference", "dev.ref")
     outcome = run(lists, *RERANK, *MODELS, *former, "-o", "former")
     assert outcome.err.startswith(

@@ -1,4 +1,4 @@
-"""`--resume` of commands that write tables: stopped anywhere, they go on to the same bytes; see `test_faults`, too."""
+"""`--resume`: commands that were stopped anywhere write the same bytes when resumed; see also `test_faults`."""
 
 import pytest
 
@@ -15,16 +15,16 @@ COLUMNS = ("--similarity-columns", "2,4", "--scale", "raw")
 
 
 @pytest.mark.parametrize("arguments", [("prune", "-t", "0.5", *COLUMNS), ("annotate", "-m", "model")])
-def test_it_needs_files(tmp_path, arguments):
+def test_resume_needs_files(tmp_path, arguments):
     table = write(tmp_path / "t", DATA)
-    for places in ((table, "-o", "-"), ("-", "-o", tmp_path / "out")):
-        outcome = run_inside(*arguments, *places, "--resume")
+    for paths in ((table, "-o", "-"), ("-", "-o", tmp_path / "out")):
+        outcome = run_inside(*arguments, *paths, "--resume")
         assert outcome.code == 2
     assert "--resume keeps finished work next to the output; expected files to read, and -o FILE" in outcome.err
     assert not list(tmp_path.glob("*.unfinished"))
 
 
-def test_other_options_are_another_run(tmp_path):
+def test_other_options_make_another_run(tmp_path):
     table = write(tmp_path / "t", DATA)
     (tmp_path / "out.unfinished").mkdir()
     (tmp_path / "out.unfinished" / "settings.json").write_text("{}")
@@ -35,7 +35,7 @@ def test_other_options_are_another_run(tmp_path):
 
 
 def decoding(folder, command):
-    """The arguments of a command that decodes, and the names of what it writes."""
+    """Return the arguments of a command that decodes, and the names of its outputs."""
     ini, dev = ("--moses-ini", folder / "moses.ini"), (folder / "dev.src", folder / "dev.trg")
     return {
         "decode": ((*ini, dev[0], "--n-best-list", folder / "list", 3, "-o", folder / "out.gz"), ("out.gz", "list")),
@@ -49,10 +49,10 @@ def decoding(folder, command):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("command", ["decode", "force-decode", "tune"])
-def test_decoding_goes_on(tmp_path, cut_after, command, threads):
+def test_decoding_is_resumed(tmp_path, cut_after, command, threads):
     folder = tmp_path / "x"
     write_experiment(folder)
-    # As many sentences as train has.
+    # As many sentences as in train.src.
     write(folder / "one.src", (folder / "train.trg").read_bytes())
     arguments, outputs = decoding(folder, command)
     arguments = (command, *arguments, "--threads", threads, "-q")
@@ -63,21 +63,21 @@ def test_decoding_goes_on(tmp_path, cut_after, command, threads):
         (folder / name).unlink()
     stops = 0
     while True:
-        result = cut_after(7 if command != "force-decode" else 1)
+        processed = cut_after(7 if command != "force-decode" else 1)
         try:
-            last = run_inside(*arguments, "--resume")
+            outcome = run_inside(*arguments, "--resume")
             break
         except PowerCut:
             stops += 1
             assert not any((folder / name).exists() for name in outputs)
             assert list(folder.glob("*.unfinished"))
-    assert last.code == 0, last.err
-    assert (stops > 0, len(result) < 8) == (True, True)
+    assert outcome.code == 0, outcome.err
+    assert (stops > 0, len(processed) < 8) == (True, True)
     assert {name: (folder / name).read_bytes() for name in outputs} == expected
     assert not list(folder.glob("*.unfinished"))
 
 
-def test_a_model_that_changed_is_another_run(tmp_path, cut_after):
+def test_a_changed_model_makes_another_run(tmp_path, cut_after):
     folder = tmp_path / "x"
     write_experiment(folder)
     arguments = ("decode", *decoding(folder, "decode")[0], "-q", "--resume")
@@ -95,8 +95,8 @@ def test_a_model_that_changed_is_another_run(tmp_path, cut_after):
     assert run_inside(*arguments).code == 0
 
 
-def test_similarities_that_an_interrupted_run_wrote_are_of_the_same_run(tmp_path, model_folder, monkeypatch):
-    """It was stopped after their file had its name, and before the table had."""
+def test_similarities_of_an_interrupted_run_belong_to_the_same_run(tmp_path, model_folder, monkeypatch):
+    """The run was stopped after the file of similarities was complete, and before the table was."""
     table, out, scores = write(tmp_path / "t", DATA), tmp_path / "out", tmp_path / "scores"
     arguments = ("prune", table, "-m", model_folder, "-t", "0.1", "-o", out, "--similarities", scores, "-q")
     assert run_inside(*arguments).code == 0

@@ -25,7 +25,7 @@ def text_of(command):
         return command.get_help(context)
 
 
-def test_options_stand_under_their_titles():
+def test_options_are_listed_under_their_titles():
     some = sections("Lost", click.option("--c"))
 
     @click.command(cls=SectionedCommand)
@@ -45,7 +45,7 @@ def test_options_stand_under_their_titles():
     assert text_of(command).rstrip() == TEXT.rstrip()
 
 
-def test_none_keeps_titles_and_one_title_may_come_twice():
+def test_none_keeps_the_title_and_titles_may_repeat():
     some = sections("Kept", click.option("--c"))
 
     @click.command(cls=SectionedCommand)
@@ -58,7 +58,7 @@ def test_none_keeps_titles_and_one_title_may_come_twice():
     assert result == {"Kept": ["--c", "--e"], "General": ["--d", "--help"]}
 
 
-def test_without_titles_all_are_options():
+def test_without_titles_there_is_one_section():
     @click.command(cls=SectionedCommand)
     @click.option("--a")
     def command(a):

@@ -1,4 +1,4 @@
-"""An ini of two phrase tables and two language models, one of them a binary file of kenlm, through all commands."""
+"""Commands with an ini of two phrase tables and two language models, one of which is a binary file of KenLM."""
 
 import json
 import random
@@ -22,7 +22,7 @@ NO_PRUNING = ("--beam-threshold", "0", "--stack", "2000")
 
 
 class Example:
-    """The model in files, for the naive decoder, and a text that it can translate."""
+    """A model, in files and for the naive decoder, and a text that it can translate."""
 
     def __init__(self, folder):
         arpa = write(folder / "second.arpa", random_arpa(random.Random(1)))
@@ -31,23 +31,23 @@ class Example:
         self.sentences = [random_sentence(rng, size) for size in (4, 3, 0, 4, 1, 5)]
         words = self.sentences[0] + self.sentences[5]
         self.model = random_model(rng, words, [kenlm.Model(str(path)) for path in models], tables=2)
-        # As a line of a reordering table speaks of all entries of a pair, and forced decoding of pairs.
+        # One entry a pair, because reordering tables and forced decoding do not distinguish entries of the same pair.
         self.model.entries = list({(entry.source, entry.target): entry for entry in self.model.entries}.values())
         self.ini = write_model(self.model, folder / "model", *models)
         self.text = write(folder / "text", lines(self.sentences))
 
     def best(self):
-        collected = []
+        translations = []
         for sentence in self.sentences:
             derivations = naive.derivations(self.model, sentence)
-            collected.append(naive.target(max(derivations, key=lambda d: naive.score(self.model, d))))
-        return lines(collected)
+            translations.append(naive.target(max(derivations, key=lambda d: naive.score(self.model, d))))
+        return lines(translations)
 
     def names(self):
         return [name if name[-1].isdigit() else f"{name}0" for name in self.model.weights]
 
     def changed(self, old, new):
-        """Another ini in the same folder."""
+        """Write a changed ini to the same folder, and return its path."""
         text = self.ini.read_text()
         assert old in text
         return write(self.ini.parent / "changed.ini", text.replace(old, new).encode())
@@ -133,7 +133,7 @@ def test_tune_writes_each_weight_by_its_name(example, tmp_path):
 
 
 def test_a_loss_of_bleu_for_one_table(tmp_path):
-    """The other table stays whole; BLEU is that of both."""
+    """The other table is not pruned; BLEU is that of both tables together."""
     table, source, target, arpa = made_up(random.Random(4))
     ini = BUDGET_INI.replace("LM0= 0.1", "LM0= 0.1\nSecond= 0.05\nOther= 1 0 1 0").replace(
         "Distortion\n",
@@ -176,7 +176,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("old", "new", "message"), FAULTS, ids=[message[:40] for *_, message in FAULTS])
-def test_faults_are_told_in_one_line(example, old, new, message):
+def test_errors_are_reported_in_one_line(example, old, new, message):
     outcome = decode(example.changed(old, new), example.text)
     assert outcome.code == 1
     assert message.replace("moses.ini", "changed.ini") in outcome.message
@@ -195,10 +195,10 @@ def test_a_damaged_language_model(example, tmp_path):
         assert message in outcome.message
 
 
-def test_a_table_in_place_of_one_of_two(example, tmp_path):
-    """It must be said which one."""
-    other = write(tmp_path / "other.gz", b"")
-    outcome = decode(example.ini, example.text, "--table", other)
+def test_an_ambiguous_table_option_is_refused(example, tmp_path):
+    """It is an error if --table could replace more than one table."""
+    table = write(tmp_path / "other.gz", b"")
+    outcome = decode(example.ini, example.text, "--table", table)
     assert outcome.code == 1
     assert (
         "several phrase tables could be meant: TranslationModel0 (table.gz), TranslationModel1 (table1.gz)"

@@ -81,9 +81,9 @@ def test_decisions_are_those_of_pruning(table, tmp_path):
     decisions = {entry["target"]: entry["decision"] for entry in record["shown"]}
     assert decisions == {"house": "kept", "the": "removed by probability", "the house": "removed by probability"}
     assert kept == {b"house"}
-    other = write(tmp_path / "other", TABLE.replace(b"the house |||", b"a house |||"))
-    outcome = run_inside("show", other, "das haus", "--reasons", reasons)
-    assert (outcome.code, "is of another table: its line 1 has another entry" in outcome.message) == (1, True)
+    other_table = write(tmp_path / "other", TABLE.replace(b"the house |||", b"a house |||"))
+    outcome = run_inside("show", other_table, "das haus", "--reasons", reasons)
+    assert (outcome.code, "belongs to another table: its line 1 has another entry" in outcome.message) == (1, True)
     outcome = run_inside("show", table, "das haus", "--reasons", table)
     assert (outcome.code, "was not written by `prune --reasons`" in outcome.message) == (1, True)
 
@@ -98,8 +98,8 @@ def test_decisions_are_those_of_pruning(table, tmp_path):
 )
 def test_tables_of_other_forms(data, head, tmp_path):
     table = write(tmp_path / "t", data)
-    shown = show(table, data.decode().partition(" ")[0])
-    assert head in shown
+    text = show(table, data.decode().partition(" ")[0])
+    assert head in text
 
 
 def test_wide_characters_are_aligned(tmp_path):
@@ -129,7 +129,7 @@ def test_refusals(table, arguments, code, message):
     assert table.read_bytes() == write(table.parent / "copy.gz", TABLE).read_bytes()
 
 
-def test_a_damaged_index_is_named_with_the_way_out(table, tmp_path):
+def test_a_damaged_index_is_reported_with_a_remedy(table, tmp_path):
     write(tmp_path / "table.gz.index", b"no index")
     outcome = run_inside("show", table, "hausboot")
     assert outcome.message.endswith(

@@ -9,7 +9,7 @@ from phrasetool_cli import process
 from phrasetool_cli.main import main
 from tests.commands import clean_environment
 
-# A command whose work is replaced.
+# A command whose work is replaced by one of three functions.
 CODE = """
 import os, signal, sys
 import phrasetool_cli.main as command
@@ -80,7 +80,7 @@ def test_an_interrupt_while_modules_are_imported():
     assert (outcome.returncode, outcome.stderr) == (130, "phrasetool: interrupted\n")
 
 
-def test_an_interrupt_that_is_ignored_stays_so(monkeypatch):
+def test_an_ignored_interrupt_remains_ignored(monkeypatch):
     before = signal.getsignal(signal.SIGINT)
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Commands in a shell that has closed or filled their standard streams, or whose terminal knows few characters."""
+"""Commands whose standard streams are closed or full, or whose terminal supports few characters."""
 
 import gzip
 import os
@@ -84,7 +84,7 @@ def test_streams_that_are_needed(table, model_folder, arguments, redirections, c
     ],
     ids=lambda changes: next(iter(changes)),
 )
-def test_terminals_that_know_few_characters(table, model_folder, tmp_path, environment):
+def test_terminals_that_support_few_characters(table, model_folder, tmp_path, environment):
     named = table.rename(tmp_path / "\u65e5.gz")
     for arguments in ("inspect T", "prune -m M T --sweep 0:1:0.5"):
         outcome = shell(named, model_folder, arguments, "", **environment)
@@ -93,13 +93,13 @@ def test_terminals_that_know_few_characters(table, model_folder, tmp_path, envir
         assert outcome.stdout
 
 
-def test_what_a_terminal_lacks_is_printed_with_backslashes(table, model_folder, tmp_path):
+def test_unsupported_characters_are_printed_with_backslashes(table, model_folder, tmp_path):
     named = table.rename(tmp_path / "\u65e5.gz")
     result = shell(named, model_folder, "inspect T", "", PYTHONIOENCODING="cp1252")
     assert b"/\\u65e5.gz: phrase table" in result.stdout
 
 
-def test_a_name_that_is_no_text_is_printed_as_it_is(table, model_folder):
+def test_a_file_name_that_is_not_utf8_is_printed_unchanged(table, model_folder):
     name = os.fsdecode(b"\xff.gz")
     table.rename(table.parent / name)
     outcome = shell(table.parent / name, model_folder, "inspect T", "", PYTHONUTF8="1")
@@ -107,7 +107,7 @@ def test_a_name_that_is_no_text_is_printed_as_it_is(table, model_folder):
     assert b"/\xff.gz" in outcome.stdout
 
 
-def test_names_as_long_as_can_be(table, model_folder):
+def test_the_longest_file_names(table, model_folder):
     for name in ("n" * 252 + ".gz", "\u65e5" * 84 + ".gz"):
         assert run_outside("prune", "-q", "-t", "-1", "-m", model_folder, table, "-o", table.parent / name).code == 0
         assert (table.parent / name).exists()
@@ -142,7 +142,7 @@ def piped(table, model_folder, arguments):
         writer.wait()
 
 
-def test_a_byte_order_mark_is_said_once(table, model_folder):
+def test_a_byte_order_mark_is_reported_once(table, model_folder):
     table.write_bytes(gzip.compress(b"\xef\xbb\xbf" + TEXT))
     outcome = shell(table, model_folder, "prune --target-size 1 --keep-top 0 -m M -q T", "")
     assert outcome.returncode == 0
@@ -151,13 +151,13 @@ def test_a_byte_order_mark_is_said_once(table, model_folder):
 
 
 def first_line_of(*arguments):
-    """What `phrasetool ... | head -n 1` gives where the first failure of a pipe counts."""
+    """Run `phrasetool ... | head -n 1` with `pipefail`."""
     line = f"set -o pipefail; {shlex.join([*COMMAND, *map(str, arguments), '-q'])} | head -n 1"
     return subprocess.run(["bash", "-c", line], env=clean_environment(), capture_output=True, text=True, check=False)
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
-    """But a file that was being written at the same time is not lost silently."""
+def test_a_reader_that_closes_the_pipe_early_is_no_error(tmp_path):
+    """It is an error only if another output is not written for this reason."""
     lines = [b"w%06d ||| x ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 1 1 1\n" % i for i in range(200_000)]
     table = write(tmp_path / "table", b"".join(lines))
     plain = first_line_of("threshold-filter", "0:0.1", table)
@@ -165,8 +165,8 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     both = first_line_of("prune", table, "--similarity-columns", "1,2", "-t", "0", "--rejected", tmp_path / "gone")
     assert (both.returncode, both.stdout) == (1, lines[0].decode())
     assert both.stderr.endswith("gone was not written\n")
-    others = ("--rejected", tmp_path / "gone", "--reasons", tmp_path / "why")
-    several = first_line_of("prune", table, "--similarity-columns", "1,2", "-t", "0", *others)
+    outputs = ("--rejected", tmp_path / "gone", "--reasons", tmp_path / "why")
+    several = first_line_of("prune", table, "--similarity-columns", "1,2", "-t", "0", *outputs)
     assert re.search(r"(/gone and .*/why|/why and .*/gone) were not written\n$", several.stderr), several.stderr
     assert not (tmp_path / "gone").exists()
 
@@ -174,7 +174,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
 @pytest.mark.parametrize(
     "arguments", ["--help", "--version", "prune --help", "inspect T", "threshold-filter 3:1e-9 T -q"]
 )
-def test_a_reader_that_is_gone_already_is_no_error(table, arguments):
+def test_a_pipe_without_a_reader_is_no_error(table, arguments):
     reading, writing = os.pipe()
     os.close(reading)
     words = [{"T": str(table)}.get(word, word) for word in arguments.split()]

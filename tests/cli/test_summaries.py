@@ -2,7 +2,7 @@ from moses_compat.jobs.remove_orphans import OrphanCounts
 from phrasetool_cli.summaries import say_kept, tell_orphans
 
 
-def test_what_was_kept_and_what_became_of_the_rest(capsys):
+def test_counts_of_kept_and_of_removed_lines(capsys):
     say_kept(1500, 2000, "entries", [(0, "vanished"), (1234, "went")])
     say_kept(0, 0, "lines", [])
     assert capsys.readouterr().err.splitlines() == [

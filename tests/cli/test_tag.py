@@ -17,10 +17,10 @@ def tagger(tmp_path_factory):
 
 
 def text_of(sentences):
-    return "".join(" ".join(form for form, _ in one.tokens) + "\n" for one in sentences).encode()
+    return "".join(" ".join(form for form, _ in sentence.tokens) + "\n" for sentence in sentences).encode()
 
 
-def test_a_text_gets_its_tags_the_same_with_any_threads(tagger, tmp_path):
+def test_tags_do_not_depend_on_threads(tagger, tmp_path):
     sentences = toy_sentences("de", 700, 3)
     text = write(tmp_path / "t.gz", text_of(sentences))
     outputs = []
@@ -52,7 +52,7 @@ def test_formats_files_and_standard_input(tagger, tmp_path):
     assert measured.code == 0, measured.err
 
 
-def test_wrong_uses(tagger, tmp_path):
+def test_invalid_usage(tagger, tmp_path):
     text = write(tmp_path / "t", b"a b\n\nc\n")
     outcome = run_inside("tag", text, "-m", tagger, "--language", "de", "-o", tmp_path / "o", "-q")
     assert outcome.code == 1

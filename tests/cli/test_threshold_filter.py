@@ -1,4 +1,4 @@
-"""threshold-filter as a user runs it."""
+"""`phrasetool threshold-filter`."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def test_threshold_filter(tmp_path):
     assert run_inside("threshold-filter", "2:0.9", "-q", table).out == LINES[4]
     outcome = run_inside("threshold-filter", "2:0.9", "--keep-words", table, "-o", tmp_path / "out.gz")
     assert read(tmp_path / "out.gz") == LINES[1] + LINES[2] + LINES[4]
-    assert "2 stayed as the last entry of their word" in outcome.err
+    assert "2 kept as the last entry of their word" in outcome.err
 
 
 @pytest.mark.parametrize("spec", ["x", "0", "1:", "0:0"])
@@ -22,7 +22,7 @@ def test_threshold_filter_refuses_a_wrong_spec(spec):
     assert run_inside("threshold-filter", spec, stdin=TABLE).code == 2
 
 
-def test_threshold_filter_names_a_column_that_is_not_there():
+def test_threshold_filter_names_a_missing_column():
     outcome = run_inside("threshold-filter", "7:0.1", stdin=TABLE)
     assert outcome.code == 1
-    assert outcome.message.endswith("standard input:1: column 7 (from 0) was asked for, but entries have 4 scores")
+    assert outcome.message.endswith("standard input:1: column 7 (from 0) was requested, but entries have 4 scores")

@@ -14,7 +14,7 @@ DIGITS = [f"{a}{b}" for a in "abcde" for b in "123456"]
 
 
 def pair_lines():
-    """A toy language pair: the target says the same words in capitals, backwards."""
+    """Return pairs of a toy language pair: the target has the words of the source in capitals, in reverse order."""
     lines = []
     for i, first in enumerate(DIGITS):
         lines.append(f"{first} ||| {first.upper()} ||| 2")
@@ -38,7 +38,7 @@ def trained(pairs, tmp_path_factory):
     return folder
 
 
-def test_train_says_what_it_does(pairs, tmp_path):
+def test_messages_of_training(pairs, tmp_path):
     outcome = run_inside("train", pairs, "-o", tmp_path / "m", "--dimension", "8", "--epochs", "2")
     assert outcome.code == 0
     assert "training on cpu, loss in-batch, n=8" in outcome.err
@@ -64,7 +64,7 @@ def test_threads_do_not_change_the_model(pairs, tmp_path):
 
 
 @pytest.mark.parametrize("extra", [("--loss", "max-margin"), ("--vectors", "random"), ("--min-pair-count", "2")])
-def test_options_are_remembered(pairs, tmp_path, extra):
+def test_options_are_saved(pairs, tmp_path, extra):
     assert run_inside("train", pairs, "-o", tmp_path / "m", *FAST, *extra).code == 0
     training = json.loads((tmp_path / "m" / "config.json").read_text())["training"]
     assert training["loss"] == ("max-margin" if "max-margin" in extra else "in-batch")
@@ -88,20 +88,20 @@ def test_monolingual_text_and_vector_files(pairs, tmp_path):
     assert "have dimension 12, but dimension 50" in outcome.message
 
 
-def test_what_word_vectors_start_from(pairs, tmp_path):
-    """Frozen encoders keep the word vectors they start with."""
-    made = {}
+def test_initial_word_vectors(pairs, tmp_path):
+    """Frozen encoders keep their initial word vectors."""
+    matrices = {}
     for vectors in ("word2vec", "centred", "random"):
         options = ("--vectors", vectors, "--freeze-encoders", "--epochs", "1", "--dimension", "12")
         outcome = run_inside("train", pairs, "-o", tmp_path / vectors, *options)
         assert outcome.code == 0
         assert ("start from known vectors" in outcome.err) == (vectors != "random")
-        made[vectors] = load_saved_model(tmp_path / vectors).source.word_vectors[1:].astype(np.float64)
+        matrices[vectors] = load_saved_model(tmp_path / vectors).source.word_vectors[1:].astype(np.float64)
         assert json.loads((tmp_path / vectors / "config.json").read_text())["training"]["vectors"] == vectors
-        assert np.sqrt((made[vectors] ** 2).mean()) == pytest.approx(0.3, rel=0.1)
-    values = {name: np.linalg.svd(vectors, compute_uv=False) for name, vectors in made.items()}
+        assert np.sqrt((matrices[vectors] ** 2).mean()) == pytest.approx(0.3, rel=0.1)
+    values = {name: np.linalg.svd(vectors, compute_uv=False) for name, vectors in matrices.items()}
     assert values["centred"][-1] < 1e-4 < values["word2vec"][-1]
-    # All that was left is scaled alike.
+    # The remaining singular values are scaled alike.
     np.testing.assert_allclose(
         values["centred"][:-1] / values["centred"][0], values["word2vec"][1:] / values["word2vec"][1], rtol=1e-3
     )
@@ -130,7 +130,7 @@ def test_interrupted_training_resumes_to_the_same_model(pairs, tmp_path):
 @for_each(
     ("arguments", "code", "message"),
     [
-        (("PAIRS", "--device", "cuda:99"), 1, "cuda:99 was asked for|no usable GPU"),
+        (("PAIRS", "--device", "cuda:99"), 1, "cuda:99 was requested|no usable GPU"),
         (("PAIRS", "--device", "quantum"), 1, "expected cpu, cuda or auto"),
         (("PAIRS", "--alpha", "2"), 2, "alpha is 2.0, expected from 0 to 1"),
         (("PAIRS", "--vectors", "glove"), 2, "vectors is 'glove', expected one of word2vec, centred, random"),
@@ -184,10 +184,10 @@ def test_inspect_a_table(tmp_path):
         "6 entries, 4 sources",
         "1 with 1, 4 with 3, 1 with 4",
         "not sorted: line 5",
-        "scores an entry      2",
+        "scores per entry     2",
         "0 .. 1, mean 0.55, 1 zeros",
         "-1 .. 1, mean 0.6, 1 negative",
-        "1 sources come back",
+        "1 sources occur again",
         "1 empty targets",
         "1 lines that are not UTF-8",
         "1 malformed lines",

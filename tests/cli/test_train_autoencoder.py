@@ -16,7 +16,7 @@ def text(tmp_path_factory):
     return write(tmp_path_factory.mktemp("text") / "mono.gz", "\n".join(lines * 5).encode() + b"\n")
 
 
-def test_train_says_what_it_does(text, tmp_path):
+def test_messages_of_training(text, tmp_path):
     outcome = run_inside("train", "autoencoder", text, "-o", tmp_path / "m", *FAST, "--max-length", "8")
     assert outcome.code == 0, outcome.err
     model = AutoencoderModel.load(tmp_path / "m")
@@ -64,15 +64,15 @@ def test_bad_requests(tmp_path, data, options, code, message):
 
 
 @pytest.mark.parametrize("kind", ["autoencoder", "bert", "classifier", "syntax"])
-def test_a_precision_the_processor_lacks_is_refused_before_work(tmp_path, monkeypatch, kind):
+def test_a_precision_that_the_processor_lacks_is_refused_at_once(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
-    text, other = (write(tmp_path / name, b"a b\n") for name in ("text", "other"))
+    text, target = (write(tmp_path / name, b"a b\n") for name in ("text", "other"))
     inputs = {
-        "syntax": ("--language-bitext", "de", text, "en", other, "--tagger", tmp_path),
-        "classifier": (text, other),
+        "syntax": ("--language-bitext", "de", text, "en", target, "--tagger", tmp_path),
+        "classifier": (text, target),
     }
     arguments = (*inputs.get(kind, (text,)), "-o", tmp_path / "m", "--device", "cpu", "-q")
     outcome = run_inside("train", kind, *arguments, "--precision", "bfloat16")
     assert outcome.code == 1, outcome.err
-    assert "bfloat16 was asked for, but cpu has no instructions for it; float32 is faster here" in outcome.err
+    assert "bfloat16 was requested, but cpu has no instructions for it; float32 is faster here" in outcome.err
     assert not (tmp_path / "m").exists()

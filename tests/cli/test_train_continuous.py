@@ -21,7 +21,7 @@ def train(*arguments):
     return run_inside("train", *FAST, *arguments)
 
 
-def test_train_says_what_it_does(files, tmp_path):
+def test_messages_of_training(files, tmp_path):
     (source, target), development = files
     more = write(tmp_path / "mono", b"the dog is new\n" * 5)
     outcome = train(source, target, "--dev", *development, "--target-text", more, "-o", tmp_path / "m", "--json",
@@ -44,10 +44,10 @@ def test_train_says_what_it_does(files, tmp_path):
     assert document["signature"] == model.signature
     assert [line["epoch"] for line in document["log"]] == [1, 2]
     again = train(source, target, "--dev", *development, "-o", tmp_path / "m", "-q")
-    assert "there is a finished model already" in again.message
+    assert "the folder already has a finished model" in again.message
 
 
-def test_phrase_pairs_each_once_and_a_share_held_out(tmp_path):
+def test_duplicate_phrase_pairs_count_once_and_a_share_is_held_out(tmp_path):
     pairs = sorted({f"{s} ||| {t}" for s, t in zip(*sentences(300), strict=True)})
     once = write(tmp_path / "pairs", "".join(f"{pair}\n" for pair in pairs).encode())
     twice = write(
@@ -75,7 +75,7 @@ def test_other_losses_presets_and_options(files, tmp_path, loss):
     assert model.training["schedule"] == "linear"
 
 
-def test_an_interrupted_training_says_how_it_goes_on_and_ends_the_same(files, tmp_path, monkeypatch):
+def test_an_interrupted_training_resumes_to_the_same_model(files, tmp_path, monkeypatch):
     (source, target), development = files
     arguments = [*map(str, FAST), str(source), str(target), "--dev", *map(str, development), "--epochs", "20"]
     assert run_inside("train", *arguments, "-o", tmp_path / "whole", "-q").code == 0
@@ -89,11 +89,11 @@ def test_an_interrupted_training_says_how_it_goes_on_and_ends_the_same(files, tm
     if process.returncode == 0:
         pytest.skip("it was finished before the signal came")
     assert process.returncode == 130
-    assert "interrupted; go on with: phrasetool train translator --resume" in message
+    assert "interrupted; continue with: phrasetool train translator --resume" in message
     monkeypatch.setattr(progress, "_INTERVAL", 0.0)
     outcome = run_inside("train", *arguments, "-o", tmp_path / "part", "--resume")
     assert outcome.code == 0
-    # At least one epoch of 80 pairs is not counted again.
+    # Progress continues after at least one epoch of 80 pairs.
     shown = re.findall(r"train: ([0-9,]+) of 1,600 pairs", outcome.err)
     assert int(shown[0].replace(",", "")) > 80
     assert shown[-1] == "1,600"
@@ -120,7 +120,7 @@ ROW = " ".join(["0.5"] * 16)
         ({"dog": ROW, "man": ROW}, "have the same vector"),
     ],
 )
-def test_vectors_that_say_nothing(files, tmp_path, changes, message):
+def test_invalid_vectors(files, tmp_path, changes, message):
     vectors = vector_file(tmp_path, **changes)
     outcome = train(*files[0], "--dev", *files[1], "--target-vectors", vectors, "-o", tmp_path / "m", "-q")
     assert outcome.code == 1
@@ -132,9 +132,9 @@ def test_vectors_of_another_dimension_or_of_no_word(files, tmp_path):
     outcome = train(
         *files[0], "--dev", *files[1], "--target-vectors", vector_file(tmp_path, 9), "-o", tmp_path / "m", "-q"
     )
-    assert "dimension 9, but dimension 16 was asked for" in outcome.message
-    other = write(tmp_path / "other", f"nothing {ROW}\n".encode())
-    outcome = train(*files[0], "--dev", *files[1], "--target-vectors", other, "-o", tmp_path / "m", "-q", "--force")
+    assert "dimension 9, but dimension 16 was requested" in outcome.message
+    unrelated = write(tmp_path / "other", f"nothing {ROW}\n".encode())
+    outcome = train(*files[0], "--dev", *files[1], "--target-vectors", unrelated, "-o", tmp_path / "m", "-q", "--force")
     assert outcome.code == 1
     assert "other: knows none of the 12 words that need a vector" in outcome.err.splitlines()[-1]
 
@@ -154,7 +154,7 @@ def test_one_target_word_is_not_enough(tmp_path):
         (lambda s, t: (s, t.with_suffix(".no")), "no such file"),
     ],
 )
-def test_texts_that_are_no_bitext(files, tmp_path, change, message):
+def test_invalid_bitexts(files, tmp_path, change, message):
     outcome = train(*change(*files[0]), "--dev", *files[1], "-o", tmp_path / "m", "-q")
     assert outcome.code == 1
     assert message.lower() in outcome.message.lower()

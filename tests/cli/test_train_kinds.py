@@ -1,4 +1,4 @@
-"""The kinds of models of `train`: help, options of their own, and the form of earlier releases."""
+"""The kinds of models of `train`: help, options of each kind, and the options of earlier releases."""
 
 import subprocess
 import sys
@@ -14,11 +14,11 @@ from tests.variants import for_each
 
 
 def help_text(*arguments):
-    """Help without line breaks, which may be behind hyphens."""
+    """Return the help of `train` without line breaks, which may follow hyphens."""
     return " ".join(run_inside("train", *arguments, "--help").out.decode().split()).replace("- ", "-")
 
 
-def test_help_of_a_kind_shows_its_defaults_and_those_of_the_loss_and_architecture_that_are_named():
+def test_help_of_a_kind_shows_its_defaults_and_those_of_loss_and_architecture():
     text = help_text("phrases")
     for name in (*OBJECTIVES, *ENCODERS):
         assert name in text
@@ -47,10 +47,12 @@ def test_help_of_a_kind_shows_its_defaults_and_those_of_the_loss_and_architectur
 
 @pytest.mark.parametrize("kind", ["phrases", "translator"])
 def test_every_loss_and_architecture_shows_all_its_options(kind):
-    for option, registry, what in (("--loss", OBJECTIVES, "loss"), ("--architecture", ENCODERS, "encoder")):
+    for option, registry, description in (("--loss", OBJECTIVES, "loss"), ("--architecture", ENCODERS, "encoder")):
         for name in registry if kind == "phrases" else ("syn-projection", "vmf"):
             shown = help_text(kind, option if kind == "phrases" else "--loss", name)
-            for declared in declared_options(registered(registry if kind == "phrases" else OBJECTIVES, name, what)):
+            for declared in declared_options(
+                registered(registry if kind == "phrases" else OBJECTIVES, name, description)
+            ):
                 assert declared.split("_")[-1] in shown, (name, declared)
 
 
@@ -91,14 +93,14 @@ def test_help_of_a_kind_loads_no_torch_and_ends_with_an_example(kind):
         (("-o", "x", "bert"), "the kind of model comes first, as in `train bert ...`"),
     ],
 )
-def test_options_that_do_not_fit_are_bad_usage(tmp_path, arguments, message):
+def test_incompatible_options_are_refused(tmp_path, arguments, message):
     outcome = run_inside("train", tmp_path / "pairs.gz", "-o", tmp_path / "m", *arguments)
     assert outcome.code == 2
     assert message in outcome.err
     assert not (tmp_path / "m").exists()
 
 
-def test_without_a_kind_phrases_are_trained(tmp_path):
+def test_phrases_are_the_default_kind(tmp_path):
     assert (
         run_inside("train", "a", "--heads", "2").message == run_inside("train", "phrases", "a", "--heads", "2").message
     )
@@ -112,7 +114,7 @@ def test_without_a_kind_phrases_are_trained(tmp_path):
     ("former", "kind"),
     [("brae", "phrases"), ("continuous", "translator"), ("parallel", "classifier"), ("masked-lm", "bert")],
 )
-def test_a_kind_may_still_be_named_by_model(former, kind):
+def test_former_names_of_kinds_give_a_hint(former, kind):
     for arguments in (("a", "--model", former), (f"--model={former}", "a")):
         outcome = run_inside("train", *arguments)
         assert outcome.err.splitlines() == [

@@ -26,7 +26,7 @@ def train(*arguments):
 
 
 def test_from_a_bitext_to_a_column_of_a_table(files, tmp_path):
-    """The whole way, each command in a process of its own."""
+    """A model is trained and a table is annotated, in separate processes."""
     more = write(tmp_path / "mono.gz", b"the old dog\n\na woman &apos;s ball\n" * 4)
     outcome = run_outside("train", *TINY, *files, "--monolingual", more, "-o", tmp_path / "bert", "--json",
                           tmp_path / "j.json")  # fmt: skip
@@ -49,7 +49,7 @@ def test_from_a_bitext_to_a_column_of_a_table(files, tmp_path):
     outcome = run_outside("annotate", table, "--encoder", tmp_path / "bert", "-o", tmp_path / "out.gz", "--threads", 1)
     assert outcome.code == 0, outcome.err
     wrong = run_inside("annotate", table, "-m", tmp_path / "bert", "-o", tmp_path / "wrong.gz")
-    expected = "holds an encoder of transformers, no model; `annotate` and `prune` take it with --encoder"
+    expected = "this is a Hugging Face encoder, not a phrasetool model; `annotate` and `prune` take it with --encoder"
     assert wrong.message == f"phrasetool: {tmp_path / 'bert'}: {expected}"
     scores = [line.split(b" ||| ")[2].split() for line in read(tmp_path / "out.gz").splitlines()]
     assert len(scores) == len(pairs)
@@ -62,11 +62,11 @@ def test_text_of_one_language(files, tmp_path):
     assert outcome.code == 0, outcome.err
     assert " and 0 joined pairs, " in outcome.err
     again = train(files[0], "-o", tmp_path / "bert", "-q")
-    assert "there is a finished model already" in again.message
+    assert "the folder already has a finished model" in again.message
     assert train(files[0], "-o", tmp_path / "bert", "-q", "--overwrite").code == 0
 
 
-def test_an_interrupted_training_says_how_it_goes_on_and_ends_the_same(files, tmp_path):
+def test_an_interrupted_training_resumes_to_the_same_model(files, tmp_path):
     arguments = [*map(str, TINY), *map(str, files), "--epochs", "30"]
     assert run_inside("train", *arguments, "-o", tmp_path / "whole", "-q").code == 0
     command = [*COMMAND, "train", *arguments, "-o", str(tmp_path / "part")]
@@ -79,14 +79,14 @@ def test_an_interrupted_training_says_how_it_goes_on_and_ends_the_same(files, tm
     if process.returncode == 0:
         pytest.skip("it was finished before the signal came")
     assert process.returncode == 130
-    assert "interrupted; go on with: phrasetool train bert --resume" in message
+    assert "interrupted; continue with: phrasetool train bert --resume" in message
     outcome = run_inside("train", *arguments, "-o", tmp_path / "part", "--resume", "-q")
     assert (outcome.code, outcome.err) == (0, "")
     for name in ("model.safetensors", "tokenizer.json", "training.json", "training.jsonl"):
         assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_what_the_text_gives_and_what_is_cut_is_said(files, tmp_path):
+def test_small_vocabularies_and_truncated_texts_are_reported(files, tmp_path):
     outcome = train(*files, "--vocabulary-size", 5000, "--positions", 8, "--layers", 2, "-o", tmp_path / "bert")
     assert outcome.code == 0, outcome.err
     assert json.loads((tmp_path / "bert" / "config.json").read_text())["num_hidden_layers"] == 2
@@ -107,7 +107,7 @@ def test_what_the_text_gives_and_what_is_cut_is_said(files, tmp_path):
         (lambda s, t: (s, t.with_suffix(".no")), "no such file"),
     ],
 )
-def test_texts_that_cannot_be_learnt_from(files, tmp_path, change, message):
+def test_invalid_texts(files, tmp_path, change, message):
     outcome = train(*change(*files), "-o", tmp_path / "bert", "-q")
     assert outcome.code == 1
     assert message.lower() in outcome.message.lower()

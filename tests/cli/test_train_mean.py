@@ -1,4 +1,4 @@
-"""`train --architecture mean`: word vectors from elsewhere as an ordinary model."""
+"""`train --architecture mean`: external word vectors as an ordinary model."""
 
 import json
 
@@ -20,7 +20,7 @@ def vector_file(path, words, vectors):
 
 @pytest.fixture
 def files(tmp_path):
-    """Vectors of one space."""
+    """Files of source and target word vectors in one space."""
     return [vector_file(tmp_path / f"{side}.vec", WORDS[side::2], MEANINGS) for side in range(2)]
 
 
@@ -57,15 +57,15 @@ def test_vectors_of_one_space_need_no_training(table, files, tmp_path):
 
 
 def test_a_transformation_is_learnt(table, files, tmp_path):
-    turned = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 8)))[0].astype(np.float32)
-    files[1] = vector_file(tmp_path / "turned.vec", WORDS[1::2], MEANINGS @ turned)
+    rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 8)))[0].astype(np.float32)
+    files[1] = vector_file(tmp_path / "turned.vec", WORDS[1::2], MEANINGS @ rotation)
     outcome = train(table, tmp_path / "m", files, "--epochs", "20", "--learning-rate", "0.02")
     assert outcome.code == 0, outcome.err
     outcome = run_inside("evaluate-model", table, "-m", tmp_path / "m", "--json")
     assert json.loads(outcome.out)["auc_other_targets"] > 0.75
 
 
-def test_vectors_of_two_spaces_are_said(tmp_path):
+def test_vectors_of_two_spaces_are_refused(tmp_path):
     rng = np.random.default_rng(4)
     pairs = sorted({tuple(rng.integers(0, 60, rng.integers(1, 5))) for _ in range(1000)})
     lines = [f"{' '.join(f's{i}' for i in pair)} ||| {' '.join(f't{i}' for i in pair)}\n" for pair in pairs]
@@ -74,7 +74,7 @@ def test_vectors_of_two_spaces_are_said(tmp_path):
              for side in "st"]  # fmt: skip
     outcome = train(table, tmp_path / "m", files, "--transformation", "identity", "-q")
     assert outcome.code == 1
-    assert "are not of one space: they tell pairs from others no better than chance (AUC 0." in outcome.message
+    assert "are not in one space: they rank true pairs no better than chance (AUC 0." in outcome.message
     assert not (tmp_path / "m" / "config.json").exists()
 
 
@@ -93,7 +93,7 @@ def test_words_without_a_vector_have_no_score(table, files, tmp_path):
         (("--architecture", "mean", "--alpha", "0.5"), "the encoder mean does not reconstruct"),
     ],
 )
-def test_what_cannot_be_meant(options, message, table):
+def test_invalid_usage(options, message, table):
     outcome = run_inside("train", table, *options)
     assert outcome.code == 2
     assert message in outcome.err
@@ -103,4 +103,4 @@ def test_the_dimension_is_that_of_the_file(table, files, tmp_path):
     vectors = ("--source-vectors", files[0], "--target-vectors", files[1])
     outcome = run_inside("train", table, "--architecture", "mean", *vectors, "-o", tmp_path / "m", "-q")
     assert outcome.code == 1
-    assert "the vectors have dimension 8, but dimension 300 was asked for" in outcome.message
+    assert "the vectors have dimension 8, but dimension 300 was requested" in outcome.message

@@ -26,7 +26,7 @@ def train(*arguments):
     return run_inside("train", "classifier", "--threads", 1, *OPTIONS, *arguments)
 
 
-def test_train_says_what_it_does_and_the_model_can_be_looked_at_and_measured(files, tmp_path):
+def test_train_inspect_and_evaluate(files, tmp_path):
     (source, target), development = files
     outcome = train(source, target, "--dev", *development, "-o", tmp_path / "m", "--json", tmp_path / "j.json")
     assert outcome.code == 0, outcome.err
@@ -43,7 +43,7 @@ def test_train_says_what_it_does_and_the_model_can_be_looked_at_and_measured(fil
     assert [line["epoch"] for line in document["log"]] == [1, 2, 3]
     assert model.training["source_file"] == str(source)
     again = train(source, target, "--dev", *development, "-o", tmp_path / "m", "-q")
-    assert "there is a finished model already" in again.message
+    assert "the folder already has a finished model" in again.message
 
     shown = run_inside("inspect", tmp_path / "m")
     assert f"{tmp_path / 'm'}: {model.signature}" in shown.out.decode()
@@ -70,7 +70,7 @@ def test_phrase_pairs_and_a_share_held_out(tmp_path):
 
 
 @pytest.mark.parametrize("options", [["--layer", "static"], ["--tune-embeddings"]])
-def test_a_folder_and_the_model_that_needs_it_no_more(files, tmp_path, options):
+def test_a_model_does_not_need_the_folder_of_its_embeddings(files, tmp_path, options):
     (source, target), development = files
     folder = bert_folder(tmp_path / "bert")
     arguments = [source, target, "--dev", *development, "--embeddings", f"hf:{folder}", "--epochs", 1, *options]
@@ -83,18 +83,18 @@ def test_a_folder_and_the_model_that_needs_it_no_more(files, tmp_path, options):
     assert run_inside("inspect", tmp_path / "m").code == 0
 
 
-def test_what_is_refused(files, tmp_path):
+def test_invalid_usage(files, tmp_path):
     (source, target), development = files
     folder = bert_folder(tmp_path / "bert")
     short = write(tmp_path / "short", b"taa\n")
     latin = write(tmp_path / "latin", b"saa\ns\xe9\n" + b"sbb\n" * 298)
     pickled = shutil.copytree(folder, tmp_path / "pickled")
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
-    one = [write(tmp_path / f"one.{side}", line * 3) for side, line in (("s", b"saa\n"), ("t", b"taa\n"))]
+    repeated_pair = [write(tmp_path / f"one.{side}", line * 3) for side, line in (("s", b"saa\n"), ("t", b"taa\n"))]
     for arguments, code, message in (
         ([source, short], 1, "short:2: the file ends after 1 lines"),
         ([latin, target, "--embeddings", f"hf:{folder}"], 1, "latin:2: not UTF-8"),
-        ([*one, "--dev", *development], 1, "1 distinct pair to learn from"),
+        ([*repeated_pair, "--dev", *development], 1, "1 distinct pair to learn from"),
         ([source, target, "--embeddings", f"hf:{tmp_path}/none"], 1, "no such folder"),
         ([source, target, "--embeddings", f"hf:{pickled}"], 1, "may hold code or a pickle"),
         ([source, target, "--embeddings", "mean"], 2, "embeddings is 'mean', expected words, word2vec or hf:FOLDER"),
@@ -110,11 +110,11 @@ def test_what_is_refused(files, tmp_path):
         assert outcome.code == code, arguments
         assert message in outcome.err, arguments
         assert not (tmp_path / "m/config.json").exists()
-    other = run_inside("train", source, "--embeddings", "words", "-o", tmp_path / "m")
-    assert (other.code, "--embeddings is for `train classifier`" in other.err) == (2, True)
+    refused = run_inside("train", source, "--embeddings", "words", "-o", tmp_path / "m")
+    assert (refused.code, "--embeddings is for `train classifier`" in refused.err) == (2, True)
 
 
-def test_a_classifier_is_no_model_of_phrase_pairs(files, tmp_path, model_folder):
+def test_a_classifier_is_not_a_model_of_phrase_pairs(files, tmp_path, model_folder):
     (source, target), development = files
     assert train(source, target, "--dev", *development, "-o", tmp_path / "m", "-q", "--epochs", 1).code == 0
     two = run_inside("evaluate-model", source, target, "-m", model_folder)

@@ -1,4 +1,4 @@
-"""What `train` refuses before it starts, and how it ends when it must."""
+"""Requests that `train` refuses before it starts, interruptions, and divergence."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ def finished(pairs, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def stopped(pairs, tmp_path_factory):
-    """A training that was stopped, and what it said."""
+    """The folder of an interrupted training, and its last messages."""
     folder = tmp_path_factory.mktemp("stopped") / "a model"
     command = [*COMMAND, "train", str(pairs), "-o", str(folder), *FAST[:2], "--epochs", "500", *FAST[4:6]]
     with subprocess.Popen(command, stderr=subprocess.PIPE, env=clean_environment(), text=True) as process:
@@ -38,22 +38,22 @@ def stopped(pairs, tmp_path_factory):
             if "train 2/" in line:
                 process.send_signal(signal.SIGINT)
                 break
-        said = process.stderr.read()
+        messages = process.stderr.read()
         assert process.wait(60) == 130
-    return folder, said
+    return folder, messages
 
 
 def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_a_finished_model_stays(pairs, finished):
+def test_a_finished_model_is_not_overwritten(pairs, finished):
     before = contents(finished)
     outcome = run_inside("train", pairs, "-o", finished, "--seed", "2", *FAST)
     assert outcome.code == 1
     assert outcome.message == (
-        f"phrasetool: {finished}: there is a finished model already; name another folder with -o, or replace the model "
-        "with --overwrite"
+        f"phrasetool: {finished}: the folder already has a finished model; name another folder with -o, or replace the "
+        "model with --overwrite"
     )
     outcome = run_inside("train", pairs, "-o", finished, *FAST, "--resume")
     assert outcome.code == 1
@@ -61,7 +61,7 @@ def test_a_finished_model_stays(pairs, finished):
     assert contents(finished) == before
 
 
-def test_a_finished_model_is_replaced_by_one_that_is_finished(pairs, finished, tmp_path):
+def test_a_finished_model_is_replaced_only_by_a_finished_model(pairs, finished, tmp_path):
     folder = tmp_path / "m"
     shutil.copytree(finished, folder)
     before = contents(folder)
@@ -72,25 +72,25 @@ def test_a_finished_model_is_replaced_by_one_that_is_finished(pairs, finished, t
     assert load_saved_model(folder).identity != load_saved_model(finished).identity
 
 
-def test_an_interrupted_training_says_how_it_goes_on(stopped, pairs):
-    folder, said = stopped
-    last = said.splitlines()[-1]
+def test_an_interrupted_training_prints_the_command_to_resume_it(stopped, pairs):
+    folder, messages = stopped
+    last = messages.splitlines()[-1]
     assert last == (
-        f"phrasetool: interrupted; go on with: phrasetool train phrases --resume {pairs} -o '{folder}' --dimension 6 "
-        "--epochs 500 --vectors random"
+        f"phrasetool: interrupted; continue with: phrasetool train phrases --resume {pairs} -o '{folder}' --dimension "
+        "6 --epochs 500 --vectors random"
     )
     assert (folder / "checkpoint.safetensors").exists()
 
 
-def test_an_unfinished_training_is_not_replaced_by_chance(stopped, pairs, tmp_path):
+def test_an_unfinished_training_is_not_replaced_by_accident(stopped, pairs, tmp_path):
     folder = tmp_path / "m"
     shutil.copytree(stopped[0], folder)
     before = contents(folder)
     outcome = run_inside("train", pairs, "-o", folder, *FAST)
     assert outcome.code == 1
     assert outcome.message == (
-        f"phrasetool: {folder}: there is an unfinished training already; continue it with --resume, or start again "
-        "with --overwrite"
+        f"phrasetool: {folder}: the folder already has an unfinished training; continue it with --resume, or start "
+        "again with --overwrite"
     )
     assert contents(folder) == before
     assert run_inside("train", pairs, "-o", folder, *FAST, "--overwrite").code == 0
@@ -114,7 +114,7 @@ def test_an_autoencoder_that_learnt_nothing_is_saved_only_by_force(tmp_path):
 
 
 def test_a_translator_that_learnt_nothing_is_saved_only_by_force(tmp_path):
-    """Of sides that have nothing to do with each other there is nothing to learn."""
+    """Nothing can be learnt from two unrelated sides."""
     rng = np.random.default_rng(0)
     sides = []
     for side in ("de", "en"):
@@ -126,7 +126,9 @@ def test_a_translator_that_learnt_nothing_is_saved_only_by_force(tmp_path):
     options += ("--epochs", 1, "--min-count", 1, "--threads", 1, "-q")
     outcome = run_inside("train", "translator", *sides, *options)
     assert outcome.code == 1
-    assert "a: the trained model is no better than chance: it tells sentences from others by their" in outcome.message
+    assert (
+        "a: the trained model is no better than chance: it ranks the source of a translation above" in outcome.message
+    )
     assert outcome.message.endswith("; --overwrite replaces the checkpoint, --resume --force saves the model anyway")
     assert not (tmp_path / "a" / "config.json").exists()
     outcome = run_inside("train", "translator", *sides, *options, "--resume", "--force")
@@ -147,16 +149,16 @@ def test_an_interruption_before_the_first_checkpoint(pairs, tmp_path, monkeypatc
     assert outcome.message == "phrasetool: interrupted before the first checkpoint: nothing is kept"
 
 
-def test_a_resume_names_what_differs(stopped, pairs):
+def test_a_refused_resume_names_what_differs(stopped, pairs):
     folder, _ = stopped
     options = ("--resume", "--dimension", "6", "--epochs", "400", "--vectors", "random", "--seed", "3", "-q")
     outcome = run_inside("train", pairs, "-o", folder, *options)
     assert outcome.code == 1
     assert "cannot resume: iterations was 500, not 400, seed was 1, not 3; give what was given" in outcome.message
-    other = write(folder.parent / "other", pair_lines() + b"zz ||| ZZ\n")
+    other_pairs = write(folder.parent / "other", pair_lines() + b"zz ||| ZZ\n")
     options = ("--resume", "--dimension", "6", "--epochs", "500", "--vectors", "random", "-q")
-    outcome = run_inside("train", other, "-o", folder, *options)
-    assert "cannot resume: the pairs are other ones; give" in outcome.message
+    outcome = run_inside("train", other_pairs, "-o", folder, *options)
+    assert "cannot resume: the pairs differ; give" in outcome.message
 
 
 def test_a_training_that_diverges_keeps_nothing_or_the_last_good_state(pairs, tmp_path):
@@ -211,7 +213,7 @@ def test_arguments_are_checked_before_pairs_are_read(pairs, tmp_path, monkeypatc
     assert not (tmp_path / "m").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_found_before_pairs_are_read(pairs, tmp_path, monkeypatch):
+def test_folders_are_checked_before_pairs_are_read(pairs, tmp_path, monkeypatch):
     from moses_compat.corpora import training_pairs
 
     monkeypatch.setattr(training_pairs, "read_training_pairs", lambda *_, **__: pytest.fail("work has begun"))
@@ -231,13 +233,13 @@ def test_no_room_on_the_disk(pairs, tmp_path, monkeypatch):
     assert not (tmp_path / "m").exists()
 
 
-def test_pairs_that_make_no_sense(tmp_path):
+def test_unsuitable_pairs(tmp_path):
     lines = pair_lines().splitlines(keepends=True)
     few = write(tmp_path / "few", b"".join(lines[:5]))
     equal = write(tmp_path / "equal", b"".join(b"w%d ||| w%d\n" % (i, i) for i in range(150)))
     column = write(tmp_path / "column", b"the house\nthe cat\n")
     for path, message in (
-        (few, f"{few}: 5 distinct phrase pairs to learn from, expected some 20 at least"),
+        (few, f"{few}: 5 distinct phrase pairs to learn from, expected at least about 20"),
         (
             equal,
             f"{equal}: 150 of 150 pairs have the same phrase on both sides, expected phrases and their translations",
@@ -257,8 +259,8 @@ def test_pairs_that_make_no_sense(tmp_path):
 
 def test_autoencoders_of_the_other_language(tmp_path):
     pairs = write(tmp_path / "pairs", pair_lines())
-    for which, side in enumerate(("source", "target")):
-        phrases = [line.split(b" ||| ")[which] for line in pair_lines().splitlines()]
+    for column, side in enumerate(("source", "target")):
+        phrases = [line.split(b" ||| ")[column] for line in pair_lines().splitlines()]
         text = write(tmp_path / f"{side}.txt", b"\n".join(phrases) + b"\n")
         options = ("--word-units", "6", "--hidden", "8", "--heads", "2", "--epochs", "6", "--min-count", "1", "-q")
         assert run_inside("train", "autoencoder", text, "-o", tmp_path / side, *options).code == 0

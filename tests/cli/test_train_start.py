@@ -16,22 +16,22 @@ def files(tmp_path_factory):
     """Pairs, and an autoencoder of each language, trained on every second phrase."""
     folder = tmp_path_factory.mktemp("start")
     pairs = write(folder / "pairs.gz", pair_lines())
-    for which, side in enumerate(("source", "target")):
-        phrases = [line.split(b" ||| ")[which] for line in pair_lines().splitlines()]
-        text = write(folder / f"{side}.txt", b"\n".join(phrases[which::2]) + b"\n")
-        outcome = run_inside("train", "autoencoder", text, "-o", folder / side, "--seed", which, *SMALL)
+    for column, side in enumerate(("source", "target")):
+        phrases = [line.split(b" ||| ")[column] for line in pair_lines().splitlines()]
+        text = write(folder / f"{side}.txt", b"\n".join(phrases[column::2]) + b"\n")
+        outcome = run_inside("train", "autoencoder", text, "-o", folder / side, "--seed", column, *SMALL)
         assert outcome.code == 0, outcome.err
     return folder, pairs
 
 
-def both(folder):
+def autoencoder_options(folder):
     return ("--source-autoencoder", folder / "source", "--target-autoencoder", folder / "target")
 
 
 def test_frozen_autoencoders_are_the_encoders(files, tmp_path):
     folder, pairs = files
     options = ("--freeze-encoders", "--loss", "syn-projection", "--epochs", "2")
-    outcome = run_inside("train", pairs, "-o", tmp_path / "m", *both(folder), *options)
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", *autoencoder_options(folder), *options)
     assert outcome.code == 0, outcome.err
     assert "encoder mean-max" in outcome.err
     assert "n=24" in outcome.err
@@ -79,9 +79,9 @@ def test_one_autoencoder_and_no_freezing(files, tmp_path, layers):
         (("--target-vectors", "v.txt"), 2, "--target-autoencoder brings word vectors; leave out --target-vectors"),
     ],
 )
-def test_what_contradicts_an_autoencoder_is_bad_usage(files, tmp_path, arguments, code, message):
+def test_options_that_contradict_an_autoencoder_are_refused(files, tmp_path, arguments, code, message):
     folder, pairs = files
-    outcome = run_inside("train", pairs, "-o", tmp_path / "m", *both(folder), *arguments, "-q")
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", *autoencoder_options(folder), *arguments, "-q")
     assert outcome.code == code
     assert message in outcome.err
 
@@ -109,7 +109,7 @@ def test_an_autoencoder_of_another_architecture_cannot_encode_phrases(files, tmp
     assert f"{tmp_path / 'mean'}: a mean autoencoder has no mean-max encoder" in outcome.message
 
 
-def test_a_phrase_beyond_the_limit_of_an_encoder_is_one_line(tmp_path):
+def test_a_phrase_beyond_the_limit_of_an_encoder_is_refused(tmp_path):
     pairs = write(tmp_path / "pairs.gz", b"".join(b"a%d a ||| b\n" % i for i in range(20)) + b"a " * 600 + b"||| b c\n")
     options = ("--architecture", "mean-max", "--dimension", "8", "--word-units", "4", "--max-length", "700", "-q")
     outcome = run_inside("train", pairs, "-o", tmp_path / "m", *options)
@@ -129,12 +129,12 @@ def test_a_phrase_beyond_the_limit_of_an_encoder_is_one_line(tmp_path):
     [
         ("--source-vectors", b"2 50\n" + b"".join(b"x%d%s\n" % (i, b" 1" * 50) for i in range(2)), "knows none of the"),
         ("--target-vectors", b"2 3\nc1 1 2 3\nc2 1 2 3\n", "the vectors have dimension 3, but dimension 50"),
-        ("--target-vectors", b"", "it holds no vectors"),
+        ("--target-vectors", b"", "the file contains no vectors"),
         ("--source-text", b"other words only\n" * 9, "knows no word of the source"),
     ],
 )
-def test_what_knows_no_word_of_a_side_is_refused(tmp_path, option, content, message):
-    # So few words that their language cannot be told from the share that is known.
+def test_vectors_and_texts_without_known_words_are_refused(tmp_path, option, content, message):
+    # Too few words to recognise another language by the share of known words.
     pairs = write(tmp_path / "pairs", b"".join(b"a%d b ||| c%d d\n" % (i, i) for i in range(30)))
     start = write(tmp_path / "start", content)
     outcome = run_inside("train", pairs, "-o", tmp_path / "m", "--epochs", 1, option, start, "-q")

@@ -22,7 +22,7 @@ def train(*arguments):
     return run_inside("train", "syntax", "--threads", 1, *arguments)
 
 
-def test_it_is_trained_looked_at_and_learns_more(bitext, toy_tagger_folder, tmp_path):
+def test_train_inspect_and_continue_training(bitext, toy_tagger_folder, tmp_path):
     outcome = train(
         *bitext, "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "m", "--json", tmp_path / "j.json"
     )
@@ -43,11 +43,11 @@ def test_it_is_trained_looked_at_and_learns_more(bitext, toy_tagger_folder, tmp_
     options = [argument for pair in sizes for argument in pair]
     again = train(*bitext, "--tagger", toy_tagger_folder, *options, "-o", tmp_path / "n", "--no-own-language")
     assert again.code == 0, again.err
-    more = SyntaxModel.load(tmp_path / "n").training
-    assert (more["start"], more["own_language"]) == (model.signature, False)
-    assert more["examples"] < model.training["examples"]
-    fixed = train(*bitext, "--tagger", toy_tagger_folder, *options, "--units", 3, "-o", tmp_path / "o")
-    assert (fixed.code, "the model of --start decides --units; leave it out" in fixed.err) == (2, True)
+    training = SyntaxModel.load(tmp_path / "n").training
+    assert (training["start"], training["own_language"]) == (model.signature, False)
+    assert training["examples"] < model.training["examples"]
+    refused = train(*bitext, "--tagger", toy_tagger_folder, *options, "--units", 3, "-o", tmp_path / "o")
+    assert (refused.code, "the model of --start decides --units; leave it out" in refused.err) == (2, True)
 
 
 def test_texts_without_translations_are_learnt_with_their_own_tags(bitext, toy_tagger_folder, tmp_path):
@@ -59,18 +59,23 @@ def test_texts_without_translations_are_learnt_with_their_own_tags(bitext, toy_t
     assert sum(model.training["pairs"].values()) == model.training["examples"]
     assert set(model.training["pairs"]) == {"de-de", "en-en"}
     assert model.training["texts"] == [list(map(str, arguments[1:3])), list(map(str, arguments[4:6]))]
-    more = train(*bitext, *arguments, *OPTIONS, "-o", tmp_path / "n")
-    assert more.code == 0, more.err
-    # They are learnt so as parts of the bitext already.
+    combined = train(*bitext, *arguments, *OPTIONS, "-o", tmp_path / "n")
+    assert combined.code == 0, combined.err
+    # Texts of the bitext are also learnt with their own tags.
     assert SyntaxModel.load(tmp_path / "n").training["pairs"]["en-de"] > 0
-    other = train("--language-text", "xx", bitext[2], "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "o")
-    assert (other.code, "--language-text: unknown language 'xx'; the tagger knows en, de" in other.err) == (2, True)
-    none = train(*arguments, "--no-own-language", *OPTIONS, "-o", tmp_path / "o")
-    assert (none.code, "leave out --no-own-language" in none.err) == (2, True)
+    unknown_language = train(
+        "--language-text", "xx", bitext[2], "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "o"
+    )
+    assert (
+        unknown_language.code,
+        "--language-text: unknown language 'xx'; the tagger knows en, de" in unknown_language.err,
+    ) == (2, True)
+    contradiction = train(*arguments, "--no-own-language", *OPTIONS, "-o", tmp_path / "o")
+    assert (contradiction.code, "leave out --no-own-language" in contradiction.err) == (2, True)
     empty = tmp_path / "empty"
     empty.write_text("The cat\n\nThe dog\n")
-    holes = train("--language-text", "en", empty, "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "o")
-    assert (holes.code, f"{empty}:2: " in holes.err) == (1, True)
+    empty_line = train("--language-text", "en", empty, "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "o")
+    assert (empty_line.code, f"{empty}:2: " in empty_line.err) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +106,7 @@ def test_texts_without_translations_are_learnt_with_their_own_tags(bitext, toy_t
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused_at_once(arguments, said, tmp_path):
+def test_invalid_usage(arguments, said, tmp_path):
     outcome = train(*arguments, "-o", tmp_path / "m")
     assert (outcome.code, said in outcome.err) == (2, True), outcome.err
     assert not (tmp_path / "m").exists()
@@ -110,17 +115,19 @@ def test_what_makes_no_sense_is_refused_at_once(arguments, said, tmp_path):
 def test_bad_inputs(bitext, toy_tagger_folder, tmp_path):
     tagger = ("--tagger", toy_tagger_folder)
     files = bitext[2], bitext[4]
-    other = train("--language-bitext", "ja", files[0], "ko", files[1], *tagger, "-o", tmp_path / "m")
-    assert other.code == 2
-    assert "unknown languages 'ja' and 'ko'; the tagger knows en, de" in other.err
+    unknown_languages = train("--language-bitext", "ja", files[0], "ko", files[1], *tagger, "-o", tmp_path / "m")
+    assert unknown_languages.code == 2
+    assert "unknown languages 'ja' and 'ko'; the tagger knows en, de" in unknown_languages.err
     short = write(tmp_path / "short", b"a b c\n")
     uneven = train("--language-bitext", "en", files[0], "de", short, *tagger, "-o", tmp_path / "m", "-q")
     assert (uneven.code, "short" in uneven.message) == (1, True)
     empty = write(tmp_path / "empty", b"a b c\n\nb\n")
-    gap = train("--language-bitext", "en", empty, "de", short, *tagger, "-o", tmp_path / "m", "-q")
-    assert (gap.code, f"{empty}:2: the line is empty" in gap.message) == (1, True), gap.err
+    empty_line = train("--language-bitext", "en", empty, "de", short, *tagger, "-o", tmp_path / "m", "-q")
+    assert (empty_line.code, f"{empty}:2: the line is empty" in empty_line.message) == (1, True), empty_line.err
     few = write(tmp_path / "few", b"d e f\n")
-    one = train("--language-bitext", "en", short, "de", few, *tagger, "-o", tmp_path / "m", "-q")
-    assert (one.code, "too few pairs" in one.message) == (1, True)
-    small = train(*bitext, *tagger, "--pieces", 20, "-o", tmp_path / "m", "-q")
-    assert (small.code, "20 pieces are too few for the characters" in small.message) == (1, True), small.err
+    too_few_pairs = train("--language-bitext", "en", short, "de", few, *tagger, "-o", tmp_path / "m", "-q")
+    assert (too_few_pairs.code, "too few pairs" in too_few_pairs.message) == (1, True)
+    too_few_pieces = train(*bitext, *tagger, "--pieces", 20, "-o", tmp_path / "m", "-q")
+    assert (too_few_pieces.code, "20 pieces are too few for the characters" in too_few_pieces.message) == (1, True), (
+        too_few_pieces.err
+    )

@@ -22,7 +22,7 @@ def train(*arguments):
     return run_inside("train", "tagger", "--threads", 1, *OPTIONS, *arguments)
 
 
-def test_it_is_trained_looked_at_and_measured(banks, tmp_path):
+def test_train_inspect_and_evaluate(banks, tmp_path):
     dev = [x for name in ("en", "de") for x in ("--dev", name, treebank_file(tmp_path / f"dev.{name}", name, 20, 2))]
     outcome = train(*banks, *dev, "-o", tmp_path / "m", "--json", tmp_path / "j.json")
     assert outcome.code == 0, outcome.err
@@ -45,7 +45,7 @@ def test_it_is_trained_looked_at_and_measured(banks, tmp_path):
     assert f"  accuracy                 {report['accuracy']:6.1%}" in measured.out.decode()
 
 
-def test_without_a_development_set_some_is_held_out(banks, tmp_path):
+def test_without_a_development_set_a_share_is_held_out(banks, tmp_path):
     outcome = train(*banks, "-o", tmp_path / "m", "--epochs", 1)
     assert outcome.code == 0, outcome.err
     assert "one sentence in twenty of each language is held out" in outcome.err
@@ -64,42 +64,42 @@ def test_without_a_development_set_some_is_held_out(banks, tmp_path):
         (("--treebank", "en", "a", "--epochs", 0), "epochs is 0, expected at least 1"),
     ],
 )
-def test_wrong_arguments_are_usage_errors(arguments, said, tmp_path):
+def test_invalid_usage(arguments, said, tmp_path):
     outcome = run_inside("train", "tagger", *arguments, "-o", tmp_path / "m")
     assert (outcome.code, said in outcome.err) == (2, True), outcome.err
     assert not (tmp_path / "m").exists()
 
 
-def test_a_treebank_that_is_none_is_refused_with_its_line(tmp_path):
+def test_an_invalid_treebank_is_refused_with_its_line(tmp_path):
     file = write(tmp_path / "a.conllu", b"1\ta\t_\tNN\t_\t_\t_\t_\t_\t_\n")
     outcome = run_inside("train", "tagger", "--treebank", "en", file, "-o", tmp_path / "m", "-q")
     assert outcome.code == 1
     assert f"{file}:1: unknown part of speech 'NN'" in outcome.message
 
 
-def test_flags_of_taggers_are_theirs(tmp_path):
+def test_options_of_taggers_are_refused_elsewhere(tmp_path):
     outcome = run_inside("train", "pairs", "--treebank", "en", "a", "-o", tmp_path / "m")
     assert (outcome.code, "--treebank is for `train tagger`" in outcome.err) == (2, True)
     outcome = run_inside("train", "classifier", "a", "b", "--dev", "c", "d", "--dev", "e", "f")
     assert (outcome.code, "--dev names one development set" in outcome.err) == (2, True)
 
 
-def test_a_language_is_needed_to_measure(banks, tmp_path):
+def test_evaluation_needs_one_language(banks, tmp_path):
     assert train(*banks, "-o", tmp_path / "m", "--epochs", 1, "-q").code == 0
-    for arguments, said in (
+    for arguments, message in (
         ((banks[2],), "name the language of the treebank with --language: en, de"),
         ((banks[2], "--language", "fr"), "unknown language 'fr'; the tagger knows en, de"),
         ((banks[2], banks[5], "--language", "en"), "a tagger is measured on one treebank"),
     ):
         outcome = run_inside("evaluate-model", *arguments, "-m", tmp_path / "m")
-        assert (outcome.code, said in outcome.err) == (2, True), outcome.err
+        assert (outcome.code, message in outcome.err) == (2, True), outcome.err
 
 
-def test_treebanks_may_stand_in_the_file_of_settings(banks, tmp_path, monkeypatch):
+def test_treebanks_in_the_configuration_file(banks, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     several = f"treebank = [['en', '{banks[2]}'], ['de', '{banks[5]}']]\n"
-    one = f"treebank = ['en', '{banks[2]}']\n"
-    for text, languages in ((several, ("en", "de")), (one, ("en",))):
+    single = f"treebank = ['en', '{banks[2]}']\n"
+    for text, languages in ((several, ("en", "de")), (single, ("en",))):
         write(tmp_path / "c.toml", f"[train]\n{text}".encode())
         outcome = run_inside("--config", tmp_path / "c.toml", "train", "tagger", *OPTIONS, "--epochs", 1, "-o",
                              tmp_path / "m", "--overwrite", "--threads", 1)  # fmt: skip

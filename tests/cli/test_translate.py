@@ -29,7 +29,7 @@ def test_translations_line_by_line(text, translator, tmp_path):
     result, expected = read(tmp_path / "out.gz").decode().splitlines(), sentences(40, 5)[1]
     assert len(result) == 40
     assert result[7] == result[20] == ""
-    right = sum(one == other for one, other in zip(result, expected, strict=True))
+    right = sum(translation == reference for translation, reference in zip(result, expected, strict=True))
     assert right > 20
     assert b"&apos;s" in read(tmp_path / "out.gz")
     document = json.loads(outcome.out)
@@ -61,8 +61,8 @@ def test_the_best_translations_are_listed(text, translator, tmp_path):
         assert (np.diff(result.totals[rows]) <= 0).all()
         texts = [result.text(row) for row in rows.tolist()]
         assert texts[0] == line
-        for row, written in zip(rows.tolist(), texts, strict=True):
-            words = len(written.split()) + 1
+        for row, hypothesis in zip(rows.tolist(), texts, strict=True):
+            words = len(hypothesis.split()) + 1
             expected = result.totals[row] * words if line else 0
             assert result.features[row, 0] == pytest.approx(expected, rel=1e-4)
         best.append(texts[0])
@@ -74,11 +74,11 @@ def test_the_best_translations_are_listed(text, translator, tmp_path):
 
 @pytest.mark.requires_cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_a_gpu_finds_the_same(text, translator):
+def test_a_gpu_gives_the_same_translations(text, translator):
     assert translate(text, translator, "--device", "cuda") == translate(text, translator, "--device", "cpu")
 
 
-def test_escapes_as_in_the_text_as_asked_for_or_as_in_training(translator):
+def test_escapes(translator):
     assert translate("-", translator, stdin=b"hund 's ball\n").count(b" 's") == 1
     assert translate("-", translator, stdin=b"hund &apos;s ball\n").count(b" &apos;s") == 1
     assert translate("-", translator, "--escape", stdin=b"hund 's ball\n").count(b" &apos;s") == 1
@@ -86,12 +86,12 @@ def test_escapes_as_in_the_text_as_asked_for_or_as_in_training(translator):
 
 
 def test_unknown_words_are_copied_or_looked_up(translator, tmp_path, text):
-    """A translator that predicts the unknown word everywhere: all other words are kept from it by a table."""
+    """A translator predicts the unknown word in place of one known word; a dictionary replaces what it copies."""
     table = write(tmp_path / "table", b"nothing ||| new ||| 1\n")
     refused = run_inside("translate", text, "-m", translator, "--table", table, "-o", tmp_path / "out")
     assert (refused.code, (tmp_path / "out").exists()) == (1, False)
     model = TranslatorModel.load(translator)
-    # The unknown word takes the place of a known one.
+    # Exchange the vectors of the unknown word and of a known word.
     model.arrays["targets"][[0, 3]] = model.arrays["targets"][[3, 0]]
     model.save(tmp_path / "m")
     word = model.target_vocabulary.words[3]
@@ -125,13 +125,13 @@ def test_repetitions_are_dropped(translator, tmp_path):
     assert translate("-", translator, "--table", table, "--drop-repetitions", stdin=b"hund hund hund\n") == b"dog\n"
 
 
-def test_words_that_training_never_saw(translator, tmp_path):
-    """`hound` is given the vector that is predicted for `hund`."""
+def test_words_that_are_not_in_the_training_data(translator, tmp_path):
+    """The new word `hound` has the vector that is predicted for `hund`."""
     listed = run_inside("neighbours", "hund", "-m", translator, "-k", 1)
     assert listed.out.decode().splitlines()[1].split()[1] == "dog"
-    near = TranslatorModel.load(translator)
-    row, network = near.arrays["targets"][near.target_vocabulary.id(b"dog")], near.network
-    encoded = network.encode(Phrases.from_lists([near.source_vocabulary.ids(b"hund")]))
+    model = TranslatorModel.load(translator)
+    row, network = model.arrays["targets"][model.target_vocabulary.id(b"dog")], model.network
+    encoded = network.encode(Phrases.from_lists([model.source_vocabulary.ids(b"hund")]))
     predicted = network.step(encoded, network.begin(encoded, 1), torch.tensor([-1]))[0].detach().numpy()[0]
     assert predicted @ row / np.linalg.norm(predicted) < 0.9999
     vectors = vector_file(tmp_path, hound=" ".join(f"{x:.5f}" for x in predicted))
@@ -139,9 +139,9 @@ def test_words_that_training_never_saw(translator, tmp_path):
     with_words = ("--new-words", new, "--target-vectors", vectors)
     assert translate("-", translator, stdin=b"hund\n").split()[:1] == [b"dog"]
     assert translate("-", translator, *with_words, stdin=b"hund\n").split()[:1] == [b"hound"]
-    other = vector_file(tmp_path, words=["hound"], dog=" ".join(["1"] * 16))
+    other_vectors = vector_file(tmp_path, words=["hound"], dog=" ".join(["1"] * 16))
     outcome = run_inside(
-        "translate", "-", "-m", translator, "--new-words", new, "--target-vectors", other, stdin=b"a\n"
+        "translate", "-", "-m", translator, "--new-words", new, "--target-vectors", other_vectors, stdin=b"a\n"
     )
     assert "not the vectors that the model was trained with: that of dog differs" in outcome.message
 

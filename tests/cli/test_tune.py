@@ -41,11 +41,11 @@ TUNED = ["Distortion0", "LM0", "WordPenalty0", "PhrasePenalty0", "TranslationMod
 
 @pytest.fixture
 def model(tmp_path):
-    """A model that prefers wrong words, and a development set; the folder they are in."""
+    """The folder of a model that prefers wrong words, and of a development set."""
     rng = np.random.default_rng(1)
     entries, unigrams = [], ["-1\t<unk>", "-99\t<s>", "-1\t</s>"]
     for i in range(WORDS):
-        # Right words have the higher first score, wrong ones the higher second, more or less.
+        # Right words have a higher first score, and wrong words a higher second score, up to noise.
         for kind, scores in (("right", (0.6, 0.2)), ("wrong", (0.2, 0.6)), ("odd", (0.2, 0.2))):
             a, b = np.array(scores) * rng.uniform(0.7, 1.4, 2)
             entries.append(f"s{i} ||| {kind}{i} ||| {a:.4f} {b:.4f} ||| 0-0 ||| 1 1 1\n")
@@ -54,8 +54,8 @@ def model(tmp_path):
     arpa += "\n\n\\2-grams:\n-1\t<s> </s>\n\n\\end\\\n"
     lines = [rng.integers(0, WORDS, rng.integers(4, 8)) for _ in range(12)]
     source = "".join(" ".join(f"s{i}" for i in line) + " name\n" for line in lines)
-    truth = "".join(" ".join(f"right{i}" for i in line) + " name\n" for line in lines)
-    contents = {"table": "".join(sorted(entries)), "lm.arpa": arpa, "dev.src": source, "dev.ref": truth}
+    reference = "".join(" ".join(f"right{i}" for i in line) + " name\n" for line in lines)
+    contents = {"table": "".join(sorted(entries)), "lm.arpa": arpa, "dev.src": source, "dev.ref": reference}
     for name, text in {**contents, "moses.ini": INI.format(penalty="")}.items():
         write(tmp_path / name, text.encode())
     return tmp_path
@@ -92,18 +92,18 @@ def test_a_model_learns_which_score_to_follow(model, algorithm, search):
 
 
 def test_the_seed_decides_and_threads_do_not(model):
-    collected = {}
+    inis = {}
     for name, options in (("a", []), ("b", ["--threads", 2]), ("c", ["--seed", 2]), ("d", ["--restarts", 2])):
         assert run(model, "--iterations", 3, "-q", *options, output=f"{name}.ini").code == 0
-        collected[name] = read(model / f"{name}.ini")
-    assert collected["a"] == collected["b"]
+        inis[name] = read(model / f"{name}.ini")
+    assert inis["a"] == inis["b"]
     # The first line names the seed.
-    weights = {name: text.partition(b"\n")[2] for name, text in collected.items()}
+    weights = {name: text.partition(b"\n")[2] for name, text in inis.items()}
     assert weights["a"] != weights["c"]
-    assert b"of start" in collected["d"]
+    assert b"of start" in inis["d"]
 
 
-def test_weights_that_must_not_be_tuned_stay(model):
+def test_weights_with_tuneable_false_are_kept(model):
     write(model / "fixed.ini", INI.format(penalty=" tuneable=false").encode())
     assert run(model, "-q", "--iterations", 3, ini="fixed.ini").code == 0
     weights = read_moses_ini(str(model / "tuned.ini")).weights
@@ -111,7 +111,7 @@ def test_weights_that_must_not_be_tuned_stay(model):
     assert sum(abs(w) for name in TUNED if name != "PhrasePenalty0" for w in weights[name]) == pytest.approx(1)
 
 
-def test_candidates_are_the_decoders(model):
+def test_candidates_are_those_of_the_decoder(model):
     described = MosesModel.read(str(model / "moses.ini"))
     translator, text = described.load((model / "dev.src").read_bytes() + b"\n")
     ticks = []
@@ -120,19 +120,19 @@ def test_candidates_are_the_decoders(model):
     decoder = NBestDecoder(translator, text.sentences, described.search, 7, tuned, tick=lambda: ticks.append(1))
     weights = np.arange(1.0, tuned.sum() + 1)
     result = decoder(weights)
-    other = translator.with_weights(decoder.all_weights(weights))
+    reweighted = translator.with_weights(decoder.all_weights(weights))
     assert decoder.all_weights(weights)[0] == described.weights[0]
     assert decoder.all_weights(weights)[tuned].tolist() == weights.tolist()
-    expected = list(other.translate_all(text.sentences, described.search, 7))
+    expected = list(reweighted.translate_all(text.sentences, described.search, 7))
     assert len(ticks) == len(expected) == 13
     assert result.sentence.tolist() == [s for s, translation in enumerate(expected) for _ in range(len(translation))]
-    words = [other.words(t, d).tolist() for t in expected for d in range(len(t))]
+    words = [reweighted.words(t, d).tolist() for t in expected for d in range(len(t))]
     assert [row.tolist() for row in result.words] == words
     np.testing.assert_allclose(result.features, np.concatenate([t.features[:, tuned] for t in expected]), rtol=1e-6)
     assert words[-1] == []
 
 
-def test_words_of_the_reference_that_no_entry_has_match_nothing(model):
+def test_unknown_words_of_the_reference_match_nothing(model):
     write(model / "strange.ref", b"xx yy zz vv\n" * 12)
     outcome = run(model, "--iterations", 2, "--force", reference="strange.ref")
     assert outcome.code == 0
@@ -171,7 +171,7 @@ def test_relative_paths_survive_a_move(model):
         ({"lm.arpa": b"\\data\\\nngram 1=9\n"}, "lm.arpa"),
     ],
 )
-def test_bad_input_leaves_nothing_behind(model, changes, message):
+def test_bad_input_leaves_no_files(model, changes, message):
     for name, data in changes.items():
         write(model / name, data)
     before = sorted(os.listdir(model))
@@ -248,11 +248,11 @@ def references_of_another_language(model):
 
 
 def unrelated_references(model):
-    """Ten short lines: BLEU with half a match added to each order is above 1 for any of them."""
+    """Ten short lines: if half a match is added to each order, the BLEU of any of them is above 1."""
     lines = [f"s{i % 8} s{(3 * i + 1) % 8} name" for i in range(10)]
     write(model / "short.src", "".join(f"{line}\n" for line in lines).encode())
-    others = [line.replace("s", "right") for line in (*lines[5:], *lines[:5])]
-    write(model / "short.ref", "".join(f"{line}\n" for line in others[::-1]).encode())
+    references = [line.replace("s", "right") for line in (*lines[5:], *lines[:5])]
+    write(model / "short.ref", "".join(f"{line}\n" for line in references[::-1]).encode())
     return (
         "short.src",
         "short.ref",
@@ -280,7 +280,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("make", WRONG)
-def test_a_development_set_that_makes_no_sense(model, make):
+def test_unsuitable_development_sets(model, make):
     source, reference, message = make(model)
     before = sorted(os.listdir(model))
     outcome = run(model, "--log", model / "log", "--iterations", 2, "-q", source=source, reference=reference)
@@ -295,7 +295,7 @@ def test_a_development_set_that_makes_no_sense(model, make):
     assert (model / "tuned.ini").exists()
 
 
-def test_coverage_is_looked_at_before_anything_is_decoded(model, monkeypatch):
+def test_coverage_is_checked_before_decoding(model, monkeypatch):
     decoded = []
     monkeypatch.setattr(NBestDecoder, "__call__", lambda *arguments: decoded.append(arguments))
     assert run(model, source="dev.ref", reference="dev.src").code == 1
@@ -307,29 +307,31 @@ def test_texts_without_words(model):
     for source, reference in (("blank", "dev.ref"), ("dev.src", "blank")):
         outcome = run(model, "--force", source=source, reference=reference)
         assert outcome.code == 1
-        assert outcome.message.endswith("blank: has no words; expected a tokenised sentence a line")
+        assert outcome.message.endswith("blank: has no words; expected one tokenised sentence per line")
 
 
-def test_a_table_without_entries_is_not_taken_for_a_wrong_text(model):
+def test_a_table_without_entries_is_reported_as_such(model):
     write(model / "table", b"\n")
     assert "table" in run(model, "-q").message
     write(model / "table", b"")
     assert run(model, "-q").message.endswith("table: the table has no entries")
 
 
-def test_a_small_right_set_is_right(model):
-    """A sentence of two words has no match of four words, and BLEU 0; of so few sentences it has to be meant."""
+def test_a_small_development_set_needs_force(model):
+    """A set of one sentence of two words, which has no 4-gram and so BLEU 0, is accepted only with --force."""
     write(model / "one.src", b"s1 s2\n")
     write(model / "one.ref", b"right1 right2\n")
-    few = "one.src: has 1 sentences with words; BLEU of so few means nothing, expected at least 10, better 500 or more"
+    message = (
+        "one.src: has 1 sentences with words; BLEU of so few means nothing, expected at least 10, better 500 or more"
+    )
     refused = run(model, "--iterations", 2, "-q", source="one.src", reference="one.ref")
     assert refused.code == 1
-    assert refused.message.endswith(f"{few}; --force continues anyway")
+    assert refused.message.endswith(f"{message}; --force continues anyway")
     outcome = run(model, "--iterations", 2, "-q", "--force", source="one.src", reference="one.ref")
-    assert (outcome.code, outcome.message.endswith(few)) == (0, True)
+    assert (outcome.code, outcome.message.endswith(message)) == (0, True)
 
 
-def test_half_known_is_told(model):
+def test_low_coverage_causes_a_warning(model):
     write(model / "half.src", b"".join(line.rsplit(b" ", 3)[0] + b" x y z\n" for line in lines_of(model / "dev.src")))
     write(model / "half.ref", b"".join(line.rsplit(b" ", 3)[0] + b" x y z\n" for line in lines_of(model / "dev.ref")))
     outcome = run(model, "--iterations", 1, "-q", source="half.src", reference="half.ref")

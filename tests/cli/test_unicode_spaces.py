@@ -1,4 +1,4 @@
-"""White space that is no space or tab is part of a word for Moses, and so for every command, like any letter."""
+"""White space other than spaces and tabs is part of a word for Moses, and so for every command, like any letter."""
 
 import json
 import re
@@ -7,9 +7,9 @@ import pytest
 
 from tests.commands import run_inside, write
 
-# Signatures have hashes of the files, and messages the seconds that the work took.
+# Hashes of files in signatures and seconds in messages, which differ between runs.
 _VARYING = re.compile(r"\b[0-9a-f]{8,}\b|(?<=after )\d+ s")
-# Stands where the white space stands in the other run.
+# Placeholder of the white space.
 MARK = "_"
 WORD = f"x9{MARK}9y"
 SPACES = {
@@ -69,11 +69,11 @@ def test_white_space_counts_as_a_letter(tmp_path, monkeypatch, command):
 
     messages, plain = run("plain", MARK)
     for name, space in SPACES.items():
-        # A carriage return ends a word for lmplz, and is refused in what is written.
+        # lmplz ends words at carriage returns, and the other commands refuse to write them.
         if space == "\r" and command[0] in ("lm", "augment", "export", "extract"):
             continue
         odd_messages, odd = run(name, space)
-        # What cannot be printed is shown as a question mark.
+        # Unprintable characters are shown as question marks.
         assert _VARYING.sub("", odd_messages.replace(space, MARK).replace("?", MARK)) == _VARYING.sub("", messages), (
             name
         )
@@ -82,13 +82,13 @@ def test_white_space_counts_as_a_letter(tmp_path, monkeypatch, command):
 
 
 def described(text, space):
-    """The lines of an output, sorted, with the mark for the white space; without a size in bytes."""
-    written = json.dumps(space)[1:-1]
-    return sorted(line for line in text.replace(written, MARK).split("\n") if '"bytes"' not in line)
+    """Return the sorted lines of an output with the mark in place of the white space, without sizes in bytes."""
+    escaped = json.dumps(space)[1:-1]
+    return sorted(line for line in text.replace(escaped, MARK).split("\n") if '"bytes"' not in line)
 
 
 @pytest.mark.parametrize("space", list(SPACES.values())[:-1], ids=list(SPACES)[:-1])
-def test_a_new_entry_is_of_the_word_that_the_decoder_reads(tmp_path, monkeypatch, space):
+def test_new_entries_are_of_the_words_that_the_decoder_reads(tmp_path, monkeypatch, space):
     monkeypatch.chdir(tmp_path)
     for file, text in FILES.items():
         write(tmp_path / file, text.replace(MARK, space).encode())
@@ -102,7 +102,7 @@ def test_a_new_entry_is_of_the_word_that_the_decoder_reads(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_texts_whose_lines_end_at_carriage_returns_are_refused(tmp_path, monkeypatch, command):
-    """They would be one line of everything: a table of one entry, a corpus of one sentence."""
+    """They would be read as one line: a table of one entry, or a corpus of one sentence."""
     monkeypatch.chdir(tmp_path)
     for name, text in FILES.items():
         write(tmp_path / name, text.encode())

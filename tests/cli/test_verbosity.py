@@ -1,4 +1,4 @@
-"""`--verbose`: settings, versions and times, on standard error, and nothing else changes."""
+"""`--verbose` adds settings, versions and times to standard error, and changes nothing else."""
 
 import re
 
@@ -14,35 +14,35 @@ def table(tmp_path, monkeypatch):
     return write(tmp_path / "t", TABLES["lattice"]).name
 
 
-def test_what_is_said(table, model_folder, tmp_path):
+def test_messages(table, model_folder, tmp_path):
     arguments = ("prune", table, "-m", model_folder, "-t", "0.5")
     (tmp_path / "phrasetool.toml").write_text("[prune]\nkeep-top = 1\n")
     plain, outcome = run_inside(*arguments), run_inside(*arguments, "-v")
     assert outcome.out == plain.out
-    said = outcome.err.splitlines()
-    assert "phrasetool: configuration: phrasetool.toml" in said
-    assert any(line.startswith("phrasetool: version: phrasetool ") and "|numpy:" in line for line in said)
-    assert {"phrasetool: --threshold: 0.5", "phrasetool: --keep-top: 1  (configuration)"} <= set(said)
-    assert "phrasetool: --seed: 1  (default)" in said
+    messages = outcome.err.splitlines()
+    assert "phrasetool: configuration: phrasetool.toml" in messages
+    assert any(line.startswith("phrasetool: version: phrasetool ") and "|numpy:" in line for line in messages)
+    assert {"phrasetool: --threshold: 0.5", "phrasetool: --keep-top: 1  (configuration)"} <= set(messages)
+    assert "phrasetool: --seed: 1  (default)" in messages
     assert re.search(r"^phrasetool: prune: \d+\.\d\d s$", outcome.err, re.MULTILINE)
-    assert re.fullmatch(r"phrasetool: prune: \d+\.\d\d s in all", said[-1])
-    # The summary of the quieter run is part of it.
-    assert set(plain.err.splitlines()) <= set(said)
+    assert re.fullmatch(r"phrasetool: prune: \d+\.\d\d s in all", messages[-1])
+    # The messages of the run without -v are among them.
+    assert set(plain.err.splitlines()) <= set(messages)
 
 
-def test_every_kind_of_training_takes_it(tmp_path):
+def test_training_accepts_verbose(tmp_path):
     outcome = run_inside("train", "autoencoder", "-v", tmp_path / "none", "-o", tmp_path / "out")
     assert outcome.code == 1
     assert f"{tmp_path / 'none'}: No such file" in outcome.err.splitlines()[-1]
 
 
-def test_nothing_is_left_for_the_next_command(table):
+def test_verbosity_does_not_affect_the_next_command(table):
     assert "version" in run_inside("inspect", table, "--verbose").err
     assert run_inside("inspect", table).err == ""
 
 
 @pytest.mark.parametrize("arguments", [("-q", "-v"), ("-v", "-q"), ("--verbose", "--quiet")])
-def test_not_both(table, arguments):
+def test_quiet_and_verbose_exclude_each_other(table, arguments):
     outcome = run_inside("inspect", table, *arguments)
     assert outcome.code == 2
     assert outcome.message.startswith("phrasetool: give --quiet or --verbose, not both")

@@ -7,7 +7,7 @@ from phrasetool_cli.command import PACKAGES, version_signature
 from tests.commands import run_inside
 
 
-def test_signature_names_all_that_figures_depend_on():
+def test_signature_names_all_versions_that_results_depend_on():
     import numpy
 
     first, *rest = version_signature().split("|")
@@ -18,7 +18,7 @@ def test_signature_names_all_that_figures_depend_on():
     assert all(result.values())
 
 
-def test_a_package_that_is_not_there(monkeypatch):
+def test_a_missing_package(monkeypatch):
     def version(name):
         raise PackageNotFoundError(name)
 
@@ -27,7 +27,7 @@ def test_a_package_that_is_not_there(monkeypatch):
 
 
 @pytest.mark.parametrize("arguments", [("--version",), ("--version", "prune", "--nonsense")], ids=" ".join)
-def test_version_is_one_line_before_all_else(arguments):
+def test_version_is_one_line_and_comes_first(arguments):
     outcome = run_inside(*arguments)
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.decode() == version_signature() + "\n"

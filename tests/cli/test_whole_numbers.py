@@ -1,4 +1,4 @@
-"""A whole number that overflows the integers of kernels and libraries is bad usage in every option."""
+"""Every option refuses whole numbers that overflow the integers of kernels and libraries."""
 
 import click
 import pytest
@@ -15,7 +15,7 @@ _WITHOUT = ("compile", "demo", "evaluate-mining")
 
 
 def parameters_of(names):
-    """The parameters of the command of these names."""
+    """Return the parameters of a command, named by its path of names."""
     with cli.make_context("phrasetool", [], resilient_parsing=True) as context:
         for name in names:
             context = click.Context(context.command.get_command(context, name), parent=context, info_name=name)
@@ -23,7 +23,7 @@ def parameters_of(names):
 
 
 def required(parameters, name):
-    """Words for all parameters that a command needs."""
+    """Return arguments for all required parameters."""
     words = list(_ARGUMENTS.get(name, ()))
     for parameter in parameters:
         if not parameter.required:
@@ -37,12 +37,12 @@ def required(parameters, name):
 
 
 @pytest.mark.parametrize("names", _COMMANDS, ids="-".join)
-def test_numbers_that_are_too_large(names):
+def test_too_large_numbers(names):
     parameters = parameters_of(names)
     count = 0
     for option in parameters:
         kinds = option.type.types if isinstance(option.type, click.Tuple) else [option.type]
-        # A value that nobody uses, such as that of `filter-pt -m`, is not kept.
+        # Values that are ignored, such as that of `filter-pt -m`, are not exposed.
         if not (option.expose_value and any(isinstance(kind, click.types.IntParamType) for kind in kinds)):
             continue
         count += 1

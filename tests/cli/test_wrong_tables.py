@@ -1,4 +1,4 @@
-"""Tables that cannot be meant are refused in a line, and nothing is written; sorted or taken by force if asked for."""
+"""Unsuitable tables are refused and nothing is written; --sort sorts them, --force accepts them."""
 
 import random
 
@@ -9,7 +9,7 @@ from tests.commands import read, run_inside, write
 
 
 def entries(sources=40, targets=4):
-    """A whole table: the counts of a phrase's entries add up to its own."""
+    """Return a complete table: the joint counts of the entries of a phrase add up to its own count."""
     lines = []
     for source in range(sources):
         for target in range(targets):
@@ -45,13 +45,13 @@ USES = {
 
 
 @pytest.mark.parametrize("name", USES)
-def test_an_unsorted_table_is_refused_sorted_or_taken_by_force(tmp_path, name):
+def test_an_unsorted_table_is_refused_sorted_or_accepted_with_force(tmp_path, name):
     shuffled, out = write(tmp_path / "shuffled.gz", SHUFFLED), tmp_path / "out"
     command, *options = USES[name]
     refused = run_inside(command, *options, shuffled, "-q", "-o", out)
     assert refused.code == 1
     assert f"{shuffled}:" in refused.message
-    assert "comes back after others" in refused.message
+    assert "occurs again after other sources" in refused.message
     assert refused.message.endswith("; --sort sorts it, --force continues anyway")
     assert [path.name for path in tmp_path.iterdir()] == ["shuffled.gz"]
 
@@ -63,25 +63,25 @@ def test_an_unsorted_table_is_refused_sorted_or_taken_by_force(tmp_path, name):
 
     forced = run_inside(command, *options, shuffled, "-q", "-o", out, "--force")
     assert forced.err.startswith(f"phrasetool: warning: {shuffled}:")
-    # Each line is a source of its own then, and its best.
+    # Each line is then a separate source, and its best entry.
     assert forced.code == 0 or "are kept at any threshold" in forced.err or "protected" in forced.err
 
 
-def test_where_no_source_is_looked_at_as_a_whole_the_order_does_not_matter(tmp_path):
+def test_criteria_of_single_entries_do_not_need_sorted_tables(tmp_path):
     shuffled, ordered = write(tmp_path / "shuffled", SHUFFLED), write(tmp_path / "sorted", SORTED)
-    for none in (("--protect", "none"), ("--keep-top", "0")):
+    for no_protection in (("--protect", "none"), ("--keep-top", "0")):
         for method in ("count", "probability+count", "probability"):
-            command = ("prune", "-t", "0.75", "--method", method, *none, "-q")
+            command = ("prune", "-t", "0.75", "--method", method, *no_protection, "-q")
             outcome, expected = run_inside(*command, shuffled), run_inside(*command, ordered)
             assert (outcome.code, outcome.err) == (0, "")
             assert sorted(outcome.out.splitlines()) == sorted(expected.out.splitlines())
         assert 0 < outcome.out.count(b"\n") < SHUFFLED.count(b"\n")
 
 
-def test_places_among_the_entries_of_a_source_need_its_order(tmp_path):
+def test_ranks_within_a_source_need_sorted_tables(tmp_path):
     shuffled, ini = write(tmp_path / "shuffled", SHUFFLED), write(tmp_path / "moses.ini", INI.encode())
     command = ("prune", "-t", "-1", "--method", "top", "--moses-ini", ini, "--protect", "none", "-q", shuffled)
-    assert "comes back after others" in run_inside(*command).message
+    assert "occurs again after other sources" in run_inside(*command).message
 
 
 def test_standard_input_is_sorted_too(tmp_path):
@@ -91,7 +91,7 @@ def test_standard_input_is_sorted_too(tmp_path):
     assert wrong.message.startswith("phrasetool: standard input, sorted:1: expected at least 3 fields")
 
 
-def test_groups_do_not_matter_where_nothing_is_kept_for_its_source(tmp_path):
+def test_unprotected_tables_need_not_be_sorted(tmp_path):
     table = write(tmp_path / "t", SHUFFLED)
     outcome = run_inside(
         "prune", "-t", "0.5", "--similarity-columns", "1,3", "--scale", "raw", "--protect", "none", table, "-q"
@@ -126,11 +126,11 @@ def test_the_wrong_kind_of_table(tmp_path):
     reordering = write(tmp_path / "r", b"".join(b"%s ||| %s\n" % (pair, scores[i % 3]) for i, pair in enumerate(pairs)))
     command = ("remove-orphans", "-q", "-o", "-")
     assert run_inside(*command, table, "--reordering-table", reordering).out == reordering.read_bytes()
-    for given, message in (
+    for arguments, message in (
         ((reordering, "--reordering-table", reordering), "r: looks like a reordering table; expected a phrase table"),
         ((table, "--reordering-table", table), "t: looks like a phrase table; expected a reordering table"),
     ):
-        refused = run_inside(*command, *given)
+        refused = run_inside(*command, *arguments)
         assert (refused.code, refused.out) == (1, b"")
         assert refused.message.endswith(f"{message}; --force continues anyway")
-        assert run_inside(*command, *given, "--force").out == given[2].read_bytes()
+        assert run_inside(*command, *arguments, "--force").out == arguments[2].read_bytes()

@@ -1,4 +1,4 @@
-"""Fuzzing of everything that reads files: a seeded mutator, and targets, a module a family.
+"""Fuzzing of all file readers: a seeded mutator, and targets, with one module per family of formats.
 
-`faults.py fuzz` runs them; `python -m tests.fuzz.worker` is one process of that, see there.
+`faults.py fuzz` runs them; `python -m tests.fuzz.worker` runs one target in one process.
 """

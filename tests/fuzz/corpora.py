@@ -1,4 +1,4 @@
-"""Targets: texts and what belongs to them: alignments, pairs, treebanks, dictionaries, priors, mined pairs."""
+"""Targets: alignments, training pairs, bitexts, treebanks, dictionaries, tagged texts, priors, mined pairs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.toy_treebanks import conllu, toy_sentences
 
 
 def _run_alignments(data: bytes) -> int:
-    """Each line by itself, as one of them stops the reading of all."""
+    """Read each line separately, because a malformed line stops the reading of a file."""
     refused = 0
     good = []
     for line in data.split(b"\n"):
@@ -24,11 +24,11 @@ def _run_alignments(data: bytes) -> int:
         except PhraseToolError:
             refused += 1
             continue
-        again = format_alignments(good[-1])
-        if format_alignments(read_alignments(written("b", again))) != again:
-            raise Wrong(f"{line!r} is written as {again!r}, and read as something else")
-    for one in good[:5]:
-        symmetrise(one, one)
+        rewritten = format_alignments(good[-1])
+        if format_alignments(read_alignments(written("b", rewritten))) != rewritten:
+            raise Wrong(f"{line!r} is written as {rewritten!r}, and read as something else")
+    for alignments in good[:5]:
+        symmetrise(alignments, alignments)
     return refused
 
 
@@ -70,4 +70,4 @@ TARGETS = (
 
 
 def _use(*found: object) -> None:
-    """A result that nothing more is asked of."""
+    """Discard results; the target only reads the input."""

@@ -19,7 +19,7 @@ from tests.small_experiment import INI as SMALL_INI
 from tests.tables import INI
 
 _KENLM = ROOT / "tests/golden/kenlm"
-# Is left out, and noticed.
+# Byte order mark, which readers skip with a notice.
 _MARK = b"\xef\xbb\xbf"
 _INI_WORDS = (
     b"[feature]", b"[weight]", b"[input-factors]", b"[distortion-limit]", b"PhraseDictionaryMemory", b"KENLM",

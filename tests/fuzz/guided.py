@@ -1,7 +1,7 @@
-"""The same targets for Atheris, which looks for inputs that reach new code: `python -m tests.fuzz.guided TARGET`.
+"""Coverage-guided fuzzing of the same targets with Atheris: `python -m tests.fuzz.guided TARGET`.
 
-Atheris (`pip install atheris`) is not among the packages that tests need.  It sees into Python, not into kernels.  The
-options are libFuzzer's, as -max_total_time=600, and a folder of inputs to begin with.
+Atheris (`pip install atheris`) is not a dependency of the tests.  It measures coverage of Python code, not of kernels.
+Further arguments are those of libFuzzer, such as -max_total_time=600 and a folder of initial inputs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def main() -> None:
     def attempt(data: bytes) -> None:
         target.attempt(target.head + b"\n" + data if target.lines else data)
 
-    # What is right compiles the kernels.
+    # Valid inputs compile the kernels.
     for seed in target.seeds:
         attempt(seed)
     atheris.Setup([sys.argv[0], *sys.argv[2:]], attempt)

@@ -1,5 +1,5 @@
-"""Targets: model folders.  An input is the files of a folder one after another; checksums are set right again, as a
-damaged file would else be refused by its checksum alone."""
+"""Targets: model folders.  An input is the concatenation of the files of a folder; checksums are corrected, because
+otherwise a damaged file would be refused by its checksum alone."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _CONFIG, _CHECKSUMS = "config.json", "checksums"
 
 
 def joined(files: Mapping[str, bytes]) -> bytes:
-    """Files as one input."""
+    """Return files as one input."""
     return b"".join(b"%s%s\n%s" % (_MARK, name.encode(), data) for name, data in files.items())
 
 
 def _written_folder(data: bytes) -> Path:
-    """The folder of an input."""
+    """Write the files of an input to a folder; return it."""
     folder = scratch("folder")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     files = {}
     for part in data.split(_MARK)[1:]:
         name, _, body = part.partition(b"\n")
-        # Which files there are is no part of the fuzzing.
+        # Only file contents are fuzzed; other file names are ignored.
         if name.decode("latin-1") in _NAMES:
             files[name.decode()] = body
     if _CONFIG in files:
@@ -67,12 +67,12 @@ def _run_model(data: bytes) -> None:
 
 
 def _run_encoder(data: bytes) -> None:
-    result = find_text_encoder(_written_folder(data))
-    result.load().encode(["s1 s2", "", "t5 nothing"], "source")
+    encoder = find_text_encoder(_written_folder(data))
+    encoder.load().encode(["s1 s2", "", "t5 nothing"], "source")
 
 
 def _run_safetensors(data: bytes) -> None:
-    """A header that lies: what is fuzzed is the JSON of the header, its length is set right."""
+    """Load a model whose weights have a fuzzed JSON header of correct length."""
     size = struct.pack("<Q", len(data))
     folder = scratch("folder")
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,11 +1,11 @@
-"""Inputs made of good ones by small changes, the same for a seed."""
+"""Inputs made from valid ones by small random changes, reproducible by seed."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 
-# What numbers become, and what stands where nobody expects it.
+# Replacements for numbers, and text inserted in unexpected positions.
 _NUMBERS = (
     b"0", b"-1", b"1", b"2", b"255", b"256", b"65536", b"2147483647", b"2147483648", b"4294967296",
     b"9223372036854775807", b"9223372036854775808", b"-9223372036854775808", b"1e308", b"1e-320", b"1e400", b"-0.0",
@@ -20,12 +20,12 @@ _LONGEST = 1 << 16
 
 
 class Mutator:
-    """Makes inputs.
+    """Generator of mutated inputs.
 
     Args:
-        seed: of everything drawn.
-        seeds: good inputs, not empty.
-        words: of the format, put where they do not belong.
+        seed: random seed.
+        seeds: valid inputs, at least one.
+        words: keywords of the format, inserted in random positions.
     """
 
     def __init__(self, seed: object, seeds: Sequence[bytes], words: Sequence[bytes] = ()) -> None:
@@ -33,7 +33,7 @@ class Mutator:
         self._seeds, self._words = list(seeds), [*words, *_ODD, *_NUMBERS]
 
     def one(self) -> bytes:
-        """An input: a good one with one to some changes; one in fifty is left as it is."""
+        """Return a valid input with one or more changes; one in fifty remains unchanged."""
         rng = self._rng
         data = rng.choice(self._seeds)
         if rng.random() < 0.02:
@@ -58,8 +58,8 @@ class Mutator:
             return data[:start]
         if kind == 4:
             other = rng.choice(self._seeds)
-            place = rng.randrange(len(other) + 1)
-            return data[:start] + other[place : place + rng.choice((4, 16, 1 << 12))] + data[end:]
+            position = rng.randrange(len(other) + 1)
+            return data[:start] + other[position : position + rng.choice((4, 16, 1 << 12))] + data[end:]
         if kind == 5:
             return self._other_number(data, start)
         if kind == 6:
@@ -67,7 +67,7 @@ class Mutator:
         return data[:start] + rng.choice(self._words) + data[end if kind == 7 else start :]
 
     def _other_number(self, data: bytes, near: int) -> bytes:
-        """With another number in place of the next one."""
+        """Replace the next number with another one."""
         size = len(data)
         while near < size and data[near] not in _DIGITS:
             near += 1

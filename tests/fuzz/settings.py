@@ -1,4 +1,4 @@
-"""Targets: TOML: defaults of commands, and experiments."""
+"""Targets: TOML files with defaults of commands and with experiments."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def _run_defaults(data: bytes) -> None:
 
 
 def _demo() -> bytes:
-    """The demo's experiment, of the files that are here."""
+    """Return the experiment of the demo with paths of the target's files."""
     text = (_EXAMPLES / "demo.toml").read_text()
     for name in ("train", "dev", "test"):
-        here = "one" if name == "test" else name
-        text = text.replace(f"../../demo-output/engine/{name}.zh", f"{here}.src")
-        text = text.replace(f"../../demo-output/engine/{name}.en", f"{here}.trg")
+        stem = "one" if name == "test" else name
+        text = text.replace(f"../../demo-output/engine/{name}.zh", f"{stem}.src")
+        text = text.replace(f"../../demo-output/engine/{name}.en", f"{stem}.trg")
     return text.encode()
 
 

@@ -1,4 +1,4 @@
-"""Targets: what commands keep and read again: Parquet, similarities, finished work, stores, checkpoints, results."""
+"""Targets: files that commands read again: Parquet, similarities, finished work, stores, checkpoints, results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from phrasetool.training.loop import load_checkpoint, save_checkpoint
 from tests.fuzz.target import Target, scratch, written
 from tests.tables import TABLES
 
-# Stands between the two files of an input.
+# Separates the two files of an input.
 _BETWEEN = b"\n\n\n"
 
 
@@ -42,12 +42,12 @@ def _run_packed(data: bytes) -> None:
     try:
         unpacked(data)
     except ValueError:
-        # What its readers refuse by name.
+        # Readers turn this exception into an error that names the file.
         return
 
 
 def _run_finished(data: bytes) -> None:
-    """Settings, and then what was finished, with the right digest."""
+    """Resume work from settings and a finished item, whose digest is correct."""
     settings, _, kept = data.partition(_BETWEEN)
     source, folder = written("source", b"one\ntwo\n"), scratch("out.unfinished")
     shutil.rmtree(folder, ignore_errors=True)
@@ -59,7 +59,7 @@ def _run_finished(data: bytes) -> None:
 
 
 def _run_store(data: bytes) -> None:
-    """The header of a store of vectors."""
+    """Read a store of vectors with a fuzzed header."""
     folder = scratch("store")
     if not folder.exists():
         folder.mkdir()
@@ -118,7 +118,7 @@ def _checkpoint() -> bytes:
 
 
 def _finished() -> bytes:
-    """As a run leaves it that was stopped after an item."""
+    """Return the files of a run that was interrupted after one item."""
     source = written("source", b"one\ntwo\n")
     with contextlib.suppress(KeyError), FinishedWork(str(scratch("out")), source, {"a": "b"}) as work:
         for _ in work.run("pass", lambda item: item, [b"1"], lambda item: np.zeros(3), 1):

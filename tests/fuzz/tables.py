@@ -1,4 +1,4 @@
-"""Targets: phrase tables as lines, as whole files, and reordering tables."""
+"""Targets: lines of phrase tables and of reordering tables, and whole table files."""
 
 from __future__ import annotations
 
@@ -34,18 +34,20 @@ def _lines(data: bytes) -> list[bytes]:
 
 
 def _malformed(data: bytes, scores: int) -> list[int]:
-    """Numbers of the lines that the parser refuses by name."""
+    """Return the indices of the lines that the parser reports as malformed."""
     _, faults = TableParser(scores=scores)(0, np.frombuffer(data, np.uint8))
     return [fault.entry for fault in faults]
 
 
 def _check_rest(what: str, found: list[bytes], lines: list[bytes], refused: list[int]) -> None:
-    """Lines in are lines out and lines refused, in their order."""
-    gone = set(refused)
-    expected = [line for i, line in enumerate(lines) if i not in gone]
+    """Check that all lines except the refused ones are output in their order."""
+    dropped = set(refused)
+    expected = [line for i, line in enumerate(lines) if i not in dropped]
     if found != expected:
-        at = next((i for i, pair in enumerate(zip(found, expected, strict=False)) if pair[0] != pair[1]), -1)
-        raise Wrong(f"{what}: {len(lines)} lines, {len(gone)} refused, {len(found)} out; first difference {at}")
+        position = next((i for i, pair in enumerate(zip(found, expected, strict=False)) if pair[0] != pair[1]), -1)
+        raise Wrong(
+            f"{what}: {len(lines)} lines, {len(dropped)} refused, {len(found)} out; first difference {position}"
+        )
 
 
 def _run_table(data: bytes) -> int:
@@ -58,8 +60,8 @@ def _run_table(data: bytes) -> int:
     with Input(path) as source, Output(out) as output:
         counts = annotate_table(source, output, [ModelSimilarities(_MODEL)], _scan())
     annotated = [line.split(b"|||")[:2] for line in _lines(Path(out).read_bytes())]
-    gone = set(refused)
-    if annotated != [line.split(b"|||")[:2] for i, line in enumerate(lines) if i not in gone]:
+    refused_lines = set(refused)
+    if annotated != [line.split(b"|||")[:2] for i, line in enumerate(lines) if i not in refused_lines]:
         raise Wrong("annotate: other lines came out")
     if counts.malformed != len(refused):
         raise Wrong(f"annotate: counts {counts.malformed} malformed lines of {len(refused)}")
@@ -90,14 +92,14 @@ def _run_reordering(data: bytes) -> int:
         )
     if counts.kept + counts.orphans + counts.malformed_skipped != len(lines):
         raise Wrong(f"remove-orphans: {counts} of {len(lines)} lines")
-    # Every pair is one of the table: only lines that are refused may go.
+    # Every pair is in the table, so only refused lines may be removed.
     if counts.orphans:
         raise Wrong(f"remove-orphans: {counts.orphans} lines of pairs that are there went")
     return counts.malformed_skipped
 
 
 def _run_file(data: bytes) -> None:
-    """Any bytes under the name of a table."""
+    """Read arbitrary bytes as a table file."""
     path = written("t.gz", data)
     with Input(path) as source:
         inspect_table(source, block_bytes=_SMALL)
@@ -118,7 +120,7 @@ TARGETS = (
 
 
 def score_few(model: BilingualModel) -> None:
-    """Score some entries with a model that was loaded."""
+    """Score some entries with a loaded model."""
     path = written("few", b"".join(line + b"\n" for line in _ENTRIES[:5]))
     with Input(path) as source, Output(str(scratch("out"))) as output:
         annotate_table(source, output, [ModelSimilarities(model)], _scan())

@@ -1,4 +1,4 @@
-"""What a target is: good inputs, and what is done with inputs made of them."""
+"""Fuzzing targets: valid inputs, and a function to run on mutated ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from phrasetool.errors import PhraseToolError
 
 
 class Wrong(Exception):
-    """Something was read otherwise than it was written."""
+    """Data was changed, lost or miscounted."""
 
 
 @dataclass(frozen=True)
@@ -19,13 +19,13 @@ class Target:
     """A parser under test.
 
     Attributes:
-        name: of it.
-        seeds: good inputs: lines, without their ends, or whole files.
-        run: tries a file; raises `Wrong`, or anything but an error of the project's own, if something is wrong.
-            Returns how many of its lines were refused by name, if it is of lines that are judged one by one.
-        words: of the format.
-        lines: how many inputs are lines of one file; 0: an input is a file.
-        head: of a file of lines, what stands before them.
+        name: name of the target.
+        seeds: valid inputs: lines without line ends, or whole files.
+        run: processes a file; raises `Wrong`, or any exception other than a `PhraseToolError`, for a defect.  Returns
+            the number of refused lines, if lines are checked one by one.
+        words: keywords of the format.
+        lines: number of inputs that form one file as its lines; 0: an input is a file.
+        head: first line of a file of lines, before the inputs.
     """
 
     name: str
@@ -36,10 +36,10 @@ class Target:
     head: bytes = b""
 
     def attempt(self, data: bytes) -> int:
-        """Try a file; how many of its inputs were refused: lines, or all of it.
+        """Process a file; return the number of its refused inputs, which are all of them if the file is refused.
 
         Raises:
-            Exception: whatever is wrong.
+            Exception: any defect.
         """
         try:
             return self.run(data) or 0
@@ -49,19 +49,19 @@ class Target:
             return self.lines or 1
 
 
-# Files of this process, in memory where that can be.
+# Folder for files of this process, in memory if possible.
 _PLACE = Path("/dev/shm" if os.access("/dev/shm", os.W_OK) else os.environ.get("TMPDIR", "/tmp"))
 
 
 def scratch(name: str) -> Path:
-    """The path of a file, or a folder, for this process alone."""
+    """Return the path of a file or folder that is private to this process."""
     folder = _PLACE / f"phrasetool-fuzz-{os.getpid()}"
     folder.mkdir(exist_ok=True)
     return folder / name
 
 
 def written(name: str, data: bytes) -> str:
-    """A file that holds these bytes; its path."""
+    """Write bytes to a file; return its path."""
     path = scratch(name)
     path.write_bytes(data)
     return str(path)

@@ -1,8 +1,8 @@
-"""One process that fuzzes one target: `python -m tests.fuzz.worker TARGET --seed S --first B --seconds T`.
+"""Fuzz one target in one process: `python -m tests.fuzz.worker TARGET --seed S --first B --seconds T`.
 
-Inputs come in batches, each from a seed of its own, so that a batch can be made again by its number.  Standard output
-is a line of JSON.  A batch that takes too long ends the process by a signal, as a crash of compiled code does;
-`--progress` names a file that then tells which batch it was.
+Inputs come in batches with separate seeds, so that a batch can be reproduced from its number.  Standard output is a
+line of JSON.  A batch that takes too long ends the process by a signal, as a crash of compiled code does; the file
+given by `--progress` then contains the number of that batch.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FAMILIES = ("tables", "engine", "corpora", "vectors", "models", "stored", "settings")
-# Files in a batch, where an input is a file; and the seconds that a batch may take.
+# Inputs per batch if an input is a file, and the time limit of a batch in seconds.
 _FILES = 50
 _LIMIT = 60
-# No input is so large that reading it could need this.
+# Memory limit in bytes; inputs are too small to need as much.
 _MEMORY = 6 << 30
 
 
 def targets() -> dict[str, Any]:
-    """All targets, by name."""
+    """Return all targets by name."""
     result = (target for family in FAMILIES for target in importlib.import_module(f"tests.fuzz.{family}").TARGETS)
     return {target.name: target for target in result}
 
 
 def family_of(name: str) -> Any:
-    """The target of a name; no other family is loaded than needed."""
+    """Return the target with a name; only the module of its family is loaded."""
     for family in FAMILIES:
         text = (Path(__file__).parent / f"{family}.py").read_text()
         if f'Target("{name}"' in text:
@@ -49,7 +49,7 @@ def family_of(name: str) -> Any:
 
 
 def inputs_of(target: Any, seed: int, batch: int) -> list[bytes]:
-    """The inputs of a batch."""
+    """Return the inputs of a batch."""
     from tests.fuzz.mutator import Mutator
 
     mutator = Mutator((seed, target.name, batch), target.seeds, target.words)
@@ -57,31 +57,31 @@ def inputs_of(target: Any, seed: int, batch: int) -> list[bytes]:
 
 
 def as_file(target: Any, inputs: Sequence[bytes]) -> bytes:
-    """Lines as one file, its head first."""
+    """Join lines to one file, after the head of the target."""
     return b"".join(line + b"\n" for line in ([target.head] if target.head else []) + list(inputs))
 
 
 def smallest(fails: Callable[[Sequence[bytes]], bool], inputs: Sequence[bytes]) -> list[bytes]:
-    """A few of the inputs that together fail as all do: halves, quarters and so on are left out while it fails."""
-    left, size = list(inputs), len(inputs) // 2
+    """Reduce inputs that fail to a few that still fail, by leaving out halves, quarters and so on."""
+    kept, size = list(inputs), len(inputs) // 2
     while size:
-        place = 0
-        while place < len(left):
-            without = left[:place] + left[place + size :]
+        start = 0
+        while start < len(kept):
+            without = kept[:start] + kept[start + size :]
             if without and fails(without):
-                left = without
+                kept = without
             else:
-                place += size
+                start += size
         size //= 2
-    return left
+    return kept
 
 
 class Worker:
-    """Runs batches, and keeps what fails once for each place where it does.
+    """Runner of batches that stores one failing input for each failure location.
 
     Args:
-        target: it.
-        keep: where failing inputs go.
+        target: the target to fuzz.
+        keep: folder for failing inputs.
     """
 
     def __init__(self, target: Any, keep: Path) -> None:
@@ -99,19 +99,19 @@ class Worker:
         self.inputs += len(inputs)
 
     def _try(self, data: bytes, lines: list[bytes] | None) -> None:
-        place = self._fault(data)
-        if place is None or place in self.faults:
+        failure = self._fault(data)
+        if failure is None or failure in self.faults:
             return
         if lines:
-            few = smallest(lambda some: self._fault(as_file(self.target, some)) == place, lines)
-            data = as_file(self.target, few)
+            fewest = smallest(lambda some: self._fault(as_file(self.target, some)) == failure, lines)
+            data = as_file(self.target, fewest)
         self.keep.mkdir(parents=True, exist_ok=True)
         name = f"{self.target.name.replace(' ', '-')}-{hashlib.sha256(data).hexdigest()[:12]}"
         (self.keep / name).write_bytes(data)
-        self.faults[place] = name
+        self.faults[failure] = name
 
     def _fault(self, data: bytes) -> str | None:
-        """Where it fails and how; None if it does not."""
+        """Return the failure and its code location, None without a failure."""
         try:
             with contextlib.redirect_stderr(io.StringIO()):
                 self.refused += self.target.attempt(data)
@@ -119,14 +119,14 @@ class Worker:
             frames = [
                 frame for frame in traceback.extract_tb(error.__traceback__) if "/site-packages/" not in frame.filename
             ]
-            where = frames[-1] if frames else traceback.extract_tb(error.__traceback__)[-1]
-            path = where.filename.removeprefix(f"{ROOT}/")
-            return f"{type(error).__name__}: {str(error)[:150]!r} at {path}:{where.lineno}"
+            innermost = frames[-1] if frames else traceback.extract_tb(error.__traceback__)[-1]
+            path = innermost.filename.removeprefix(f"{ROOT}/")
+            return f"{type(error).__name__}: {str(error)[:150]!r} at {path}:{innermost.lineno}"
         return None
 
 
 def batches(first: int, count: int | None, seconds: float) -> Iterator[int]:
-    """Numbers of batches, so many or for so long."""
+    """Yield batch numbers: `count` of them, or as many as fit into `seconds` if it is None."""
     ends = time.monotonic() + seconds
     batch = first
     while batch < first + count if count is not None else time.monotonic() < ends:
@@ -149,21 +149,21 @@ def main() -> None:
     target = family_of(options.target)
     worker = Worker(target, Path(options.keep))
     progress = _progress(options.progress)
-    # Kernels are compiled, or loaded, by what is right.
+    # Valid inputs compile or load the kernels.
     for seed in target.seeds:
         worker.run([seed] * (target.lines or 1))
-    began, result = time.monotonic(), options.first
+    began, next_batch = time.monotonic(), options.first
     worker.inputs = worker.refused = 0
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     for batch in batches(options.first, options.count, options.seconds):
         progress(batch)
         signal.setitimer(signal.ITIMER_REAL, _LIMIT)
         worker.run(inputs_of(target, options.seed, batch))
-        result = batch + 1
+        next_batch = batch + 1
     signal.setitimer(signal.ITIMER_REAL, 0)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps({
-        "inputs": worker.inputs, "refused": worker.refused, "next": result, "seconds": time.monotonic() - began,
+        "inputs": worker.inputs, "refused": worker.refused, "next": next_batch, "seconds": time.monotonic() - began,
         "peak": peak, "faults": worker.faults,
     }))  # fmt: skip
 
@@ -174,8 +174,8 @@ def _progress(path: str | None) -> Callable[[int], None]:
     with open(path, "w+b") as file:
         file.write(bytes(8))
         file.flush()
-        there = mmap.mmap(file.fileno(), 8)
-    return lambda batch: struct.pack_into("<q", there, 0, batch)
+        memory = mmap.mmap(file.fileno(), 8)
+    return lambda batch: struct.pack_into("<q", memory, 0, batch)
 
 
 if __name__ == "__main__":

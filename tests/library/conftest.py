@@ -1,4 +1,4 @@
-"""What the examples of the library work on: the demo's corpus, its table and a model, made once."""
+"""Data of the library's examples: the corpus of the demo, its table and models, made once."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def done(*arguments):
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory):
-    """As `make demo` leaves it, but for fewer passes of training."""
+    """Folder with the files of `make demo`, trained for fewer epochs, and sentence models."""
     folder = tmp_path_factory.mktemp("demo") / "demo-output"
     engine = folder / "engine"
     engine.mkdir(parents=True)
@@ -37,7 +37,7 @@ def demo(tmp_path_factory):
     done("lm", train[1], "--order", "3", "-o", lm, "-q")
     done("moses-ini", "--table", table, "--reordering-table", reordering, "--lm", lm, "-o", engine / "moses.ini")
     done("train", table, "-o", folder / "model", "--min-pair-count", "2", "--epochs", "10", "-q")
-    # Models of sentences, which nobody trained: what examples show of them is their form.
+    # Untrained sentence models, because examples show only the form of their results.
     models = {
         "tagger": tagger(), "syntax": random_syntax_model(), "classifier": random_parallel_model(),
         "autoencoder": make(), "translator": random_model([b"a"], [b"x"]),

@@ -1,4 +1,4 @@
-"""What people import: the names, the examples of the docstrings, the tour, and types in a user's file."""
+"""The public library: names, examples in docstrings, and the tour."""
 
 import ast
 import doctest
@@ -26,7 +26,7 @@ SENTENCE_MODELS = ("tagger", "syntax", "classifier", "autoencoder", "translator"
 
 @pytest.fixture
 def at_work(demo, tmp_path, monkeypatch):
-    """A folder beside the demo's, with ten sentences to tune on."""
+    """Globals of the examples, in a working folder with ten sentences for tuning."""
     monkeypatch.chdir(tmp_path)
     for side in ("zh", "en"):
         lines = (demo / f"engine/dev.{side}").read_text("utf-8").splitlines(keepends=True)
@@ -42,9 +42,9 @@ MODULES = ["phrasetool", *sorted({name.partition(":")[0] for name in _LIBRARY.va
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_examples_do_what_they_say(module, at_work):
-    result = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(module), globs=at_work)
-    examples = [test for test in result if test.examples]
+def test_docstring_examples(module, at_work):
+    doctests = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(module), globs=at_work)
+    examples = [test for test in doctests if test.examples]
     assert examples
     runner = doctest.DocTestRunner(verbose=False)
     for test in examples:
@@ -54,7 +54,7 @@ def test_examples_do_what_they_say(module, at_work):
 
 
 @pytest.mark.parametrize("name", sorted(_LIBRARY))
-def test_everything_says_what_it_is(name):
+def test_public_names_are_documented(name):
     value = getattr(phrasetool, name)
     assert inspect.getdoc(value)
     if inspect.isfunction(value):
@@ -64,34 +64,34 @@ def test_everything_says_what_it_is(name):
         assert set(inspect.signature(value).parameters) <= set(text.replace(",", " ").replace(":", " ").split())
 
 
-def test_the_stub_says_the_same():
+def test_the_stub_has_the_same_names():
     tree = ast.parse((ROOT / "phrasetool/__init__.pyi").read_text())
-    named = {
+    stub_names = {
         alias.asname: f"{node.module}:{alias.name}"
         for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
     }  # fmt: skip
-    assert named == _LIBRARY
+    assert stub_names == _LIBRARY
 
 
 def test_no_package_has_the_name_of_a_function():
-    # Importing a module of such a package would put the package in the place of the function.
+    # Importing a module of such a package would replace the function with the package.
     modules = {module.name for module in pkgutil.iter_modules(phrasetool.__path__)}
     assert not modules & _LIBRARY.keys()
 
 
-def test_names_that_are_none():
+def test_unknown_names_and_dir():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         phrasetool.nothing
     assert set(_LIBRARY) < set(dir(phrasetool))
 
 
-def test_importing_it_imports_nothing():
+def test_the_import_loads_no_large_packages():
     code = "import sys, phrasetool; sys.exit(len({'numpy', 'numba', 'torch', 'pandas'} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", code], env=clean_environment(), timeout=60, check=True)
 
 
 def test_the_tour(demo, tmp_path):
-    """All cells of the notebook run, and print what it shows, but for the numbers of another model."""
+    """All cells of the notebook run and print what it shows, except for numbers that depend on the model."""
     shutil.copytree(demo, tmp_path / "demo-output")
     notebook = tmp_path / "tour.ipynb"
     shutil.copy(ROOT / "docs/tour.ipynb", notebook)
@@ -105,11 +105,11 @@ def test_the_tour(demo, tmp_path):
     assert outcome.returncode == 0, outcome.stderr
     shown, printed = (_printed_by_cells(path) for path in (ROOT / "docs/tour.ipynb", notebook))
     assert len(shown) == len(printed) > 6
-    for one, other in zip(shown, printed, strict=True):
-        # Which phrases are near or removed depends on the model.
-        assert len(one.splitlines()) == len(other.splitlines())
-        assert re.findall("BLEU|entries|scores|signature|kept|float32|difference", one) == re.findall(
-            "BLEU|entries|scores|signature|kept|float32|difference", other
+    for expected, actual in zip(shown, printed, strict=True):
+        # Which phrases are similar or removed depends on the model.
+        assert len(expected.splitlines()) == len(actual.splitlines())
+        assert re.findall("BLEU|entries|scores|signature|kept|float32|difference", expected) == re.findall(
+            "BLEU|entries|scores|signature|kept|float32|difference", actual
         )
     assert "<svg" in notebook.read_text("utf-8")
 

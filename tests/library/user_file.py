@@ -1,4 +1,4 @@
-"""What a user writes, for mypy alone: `make types` checks it strictly.  Ignored errors must be errors."""
+"""User code for mypy only: `make types` checks it strictly, and each ignored error must be an error."""
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +8,7 @@ import phrasetool
 
 
 def use() -> None:
-    """Types as a user sees them."""
+    """Use the public types."""
     model = phrasetool.PhraseModel.load("model")
     similar: npt.NDArray[np.float32] = model.similarity(["a"], ["b"])
     trained: phrasetool.PhraseModel = phrasetool.train([("a", "b"), ("a", "c", 2.0)], "folder", dimension=8)

@@ -1,4 +1,4 @@
-"""The table that streams, the table that is measured as a whole and the loaded model come to one decision."""
+"""Streaming a table, measuring it as a whole and the loaded model lead to the same decisions."""
 
 import json
 
@@ -26,9 +26,9 @@ from phrasetool.pruning.sizes import TooSmallError
 from phrasetool.pruning.thresholds import Threshold
 from tests.commands import write
 
-# What many entries share, so that there are ties; and lines that are none.
+# Few different scores, so that there are ties; BROKEN are malformed lines.
 SCORES = st.sampled_from(["-1", "-0.5", "0", "0.25", "0.5", "0.7", "1"])
-# Joint counts of 5 to 8 make mutual translations, as the other two counts are 9.
+# Joint counts of 5 to 8 make mutual translations, because the other two counts are 9.
 ENTRIES = st.tuples(
     st.sampled_from(["a", "b", "a b", "c", "[X] a"]), st.sampled_from(["x", "y", "x y", "z"]), SCORES, SCORES,
     st.integers(1, 8),
@@ -39,7 +39,7 @@ PROTECTIONS = st.tuples(st.integers(0, 3), st.sampled_from(["all", "words", "non
 
 
 def text_of(lines):
-    """A table; its first two scores are similarities as they are.  The first line has the four scores of all."""
+    """Return a table of four scores, set by its first line; the first two are unscaled similarities."""
     rows = [
         "a ||| first ||| 0 0 0 0 ||| ||| 9 9 1",
         *(
@@ -73,7 +73,7 @@ def as_a_whole(folder, table, rule, measures, scan):
 
 @settings(max_examples=80)
 @given(LINES, PROTECTIONS, st.sampled_from(["none", 0, 4, 6]), st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.7, 2.0]), SCANS)
-def test_a_threshold_of_meaning(workspace, lines, protection, frequent, threshold, scan):
+def test_a_threshold_of_similarity(workspace, lines, protection, frequent, threshold, scan):
     table = write(workspace / "table", text_of(lines))
     best = KeepBest(*protection, None if frequent == "none" else frequent)
     rule = Rule.of(parse_method("semantic"), best, threshold=Threshold.of(threshold))
@@ -87,7 +87,7 @@ def test_a_threshold_of_meaning(workspace, lines, protection, frequent, threshol
     system = PruningSystem("semantic", "", "threshold", threshold, protect, k, protect_frequent=frequent)
     keep = TableDecisions(measures).keep(system)
     rows = text_of(lines).splitlines(keepends=True)
-    assert first == b"".join(row for row, stays in zip(rows, keep, strict=True) if stays)
+    assert first == b"".join(row for row, is_kept in zip(rows, keep, strict=True) if is_kept)
 
 
 @settings(max_examples=60)
@@ -96,19 +96,19 @@ def test_a_threshold_of_meaning(workspace, lines, protection, frequent, threshol
     ("count+semantic", "union"), ("semantic:0.3", ""), ("count:2+semantic:0.3", "intersection"),
 ]), st.sampled_from([None, "none", 3, 6]))  # fmt: skip
 def test_files_and_loaded_model(workspace, lines, protection, size, method, frequent):
-    """What `prune` writes from file to file is what the loaded model keeps, whatever the rule."""
+    """For every rule, `prune` writes the entries that the loaded model keeps."""
     name, combine = method
     k, protect = protection
-    table, own = write(workspace / "table", text_of(lines)), ":" in name
+    table, has_threshold = write(workspace / "table", text_of(lines)), ":" in name
     request = PruneRequest(
-        str(table), target_size=None if own else size, method=name, combine=combine or None, keep_top=k,
+        str(table), target_size=None if has_threshold else size, method=name, combine=combine or None, keep_top=k,
         protect=protect, columns=(0, 1), scale="raw", output=str(workspace / "out"), scan=TableScan("keep"),
         stats=str(workspace / "stats"), protect_frequent=frequent,
     )  # fmt: skip
     with Input(str(table)) as source:
-        expected = MeasureRequest(similarities=MEANING, scan=request.scan, occurrences=True)
-        measures = measure_table(source, expected).whole()
-    cut = ("threshold", 0.0) if own else ("size", size)
+        measure_request = MeasureRequest(similarities=MEANING, scan=request.scan, occurrences=True)
+        measures = measure_table(source, measure_request).whole()
+    cut = ("threshold", 0.0) if has_threshold else ("size", size)
     system = PruningSystem(name, combine, *cut, protect, k, protect_frequent=frequent)
     try:
         keep = TableDecisions(measures).keep(system)
@@ -118,7 +118,7 @@ def test_files_and_loaded_model(workspace, lines, protection, size, method, freq
         return
     result = prune(request)
     rows = text_of(lines).splitlines(keepends=True)
-    assert (workspace / "out").read_bytes() == b"".join(row for row, stays in zip(rows, keep, strict=True) if stays)
+    assert (workspace / "out").read_bytes() == b"".join(row for row, is_kept in zip(rows, keep, strict=True) if is_kept)
     assert result.statistics.kept == keep.sum() == json.loads((workspace / "stats").read_bytes())["kept"]
 
 
@@ -131,6 +131,6 @@ def test_a_block_is_ranked_as_its_table(workspace, lines, protection, scan):
     with Input(str(table)) as source:
         reader = EntryReader(source, scan, SIMILAR)
         parts = [rank(method, measures_of(reader(item))) for item in reader.items()]
-    for found, name in ((whole.scores, "scores"), (whole.keys, "keys"), (whole.silent, "silent")):
-        np.testing.assert_array_equal(found, np.concatenate([getattr(part, name) for part in parts]))
+    for values, name in ((whole.scores, "scores"), (whole.keys, "keys"), (whole.silent, "silent")):
+        np.testing.assert_array_equal(values, np.concatenate([getattr(part, name) for part in parts]))
     np.testing.assert_array_equal(whole.protected(best), np.concatenate([part.protected(best) for part in parts]))

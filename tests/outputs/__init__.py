@@ -1,1 +1,1 @@
-"""What `same_outputs.py` is made of: the cases, their inputs, and how they are run and compared."""
+"""Parts of `same_outputs.py`: cases, their inputs, and how they are run and compared."""

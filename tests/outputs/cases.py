@@ -1,13 +1,13 @@
-"""The cases: lines of the `*.txt` files beside this module, with the values of their placeholders put in.
+"""Cases: the lines of the `*.txt` files in the folder of this module, with placeholders filled in.
 
-A line is what a user would type after `phrasetool`:
+A line is a command line without `phrasetool`:
 
-* `@x` is the input x (see `inputs.py`), and everything else is written in an empty folder;
-* `;` stands between commands that run one after the other in one folder;
-* `< FILE` at the end is standard input, `NAME=VALUE` at the beginning sets a variable of the environment, `STOP=TEXT`
+* `@x` is the input x (see `inputs.py`); all other files are written to an empty folder;
+* `;` separates commands that run one after another in one folder;
+* `< FILE` at the end is standard input, `NAME=VALUE` at the beginning sets an environment variable, `STOP=TEXT`
   interrupts the command when it has written that text to standard error; `cp A B` copies;
-* `{a|b}` stands for two cases, one with a and one with b, and `{name}` for one for each of the values in `VALUES`;
-* `!` at the beginning says that the command must fail, `?` that it may; without, all must succeed.
+* `{a|b}` stands for two cases, one with a and one with b, and `{name}` for one case for each value of `values()`;
+* `!` at the beginning means that a command must fail, `?` that it may; otherwise, all commands must succeed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-# Reference run last: its cases take longest, and whatever is wrong shows elsewhere first.
+# The reference run is last: its cases take longest, and other cases reveal most errors earlier.
 FILES = ("usage", "tables", "demo", "text", "training", "experiments", "programs", "reference")
 REFERENCE = "reference"
 
-# What a table's threads and blocks may be; the small blocks are of some lines of a table of that kind.
+# Options for threads and blocks of table commands; small blocks hold a few lines of a table of that size.
 _THREADS = ("--threads 1", "--threads 2")
 _SMALL_BLOCKS = {"tiny": 40, "small": 5_000, "large": 100_000}
 _BRACES = re.compile(r"\{([^{}]*)\}")
@@ -34,9 +34,9 @@ class Step:
     """A command.
 
     Attributes:
-        words: of the command line, without `phrasetool`.
-        variables: of the environment.
-        stdin: the file it reads, if any.
+        words: words of the command line, without `phrasetool`.
+        variables: environment variables.
+        stdin: file for standard input, None for none.
     """
 
     words: tuple[str, ...]
@@ -45,7 +45,7 @@ class Step:
 
     @classmethod
     def of(cls, text: str) -> Step:
-        """Read one."""
+        """Parse a command."""
         words = shlex.split(text)
         stdin = None
         if len(words) > 1 and words[-2] == "<":
@@ -60,8 +60,8 @@ class Case:
     """Commands whose outputs are compared.
 
     Attributes:
-        file: of `FILES`, where it stands.
-        text: as it stands there, placeholders filled in.
+        file: its file, one of `FILES`.
+        text: its line, with placeholders filled in.
         fails: whether it must fail, None if it may.
     """
 
@@ -71,37 +71,37 @@ class Case:
 
     @property
     def steps(self) -> list[Step]:
-        """Its commands."""
+        """Commands of the case."""
         return [Step.of(part) for part in self.text.split(" ; ")]
 
     @property
     def commands(self) -> list[str]:
-        """Names of phrasetool's commands in it, the one it is about last."""
+        """Names of its phrasetool commands; the last one is the command under test."""
         return [step.words[0] for step in self.steps if step.words and step.words[0] != "cp"]
 
 
 def values(tables: Iterable[str], quick: bool) -> dict[str, tuple[str, ...]]:
-    """What placeholders stand for.
+    """Return the values of placeholders.
 
     Args:
         tables: names of the odd tables.
-        quick: fewer ways to run each command.
+        quick: whether to run each command with fewer combinations of threads and blocks.
     """
     result = {"t": tuple(tables), "threads": _THREADS[1:] if quick else _THREADS}
     for name, size in _SMALL_BLOCKS.items():
         blocks = ("", f" --block-bytes {size}")
-        ways = tuple(threads + block for threads in _THREADS for block in blocks)
-        result[name] = (*(ways[:1] if name == "small" else ()), ways[-1]) if quick else ways
+        combinations = tuple(threads + block for threads in _THREADS for block in blocks)
+        result[name] = (*(combinations[:1] if name == "small" else ()), combinations[-1]) if quick else combinations
     return result
 
 
 def read_cases(file: str, found: Mapping[str, tuple[str, ...]], scores: Mapping[str, int]) -> Iterator[Case]:
-    """The cases of a file.
+    """Yield the cases of a file.
 
     Args:
-        file: of `FILES`.
-        found: what placeholders stand for.
-        scores: of the odd tables, how many scores an entry has; for `{n}`.
+        file: one of `FILES`.
+        found: values of placeholders.
+        scores: number of scores per entry of each odd table, for `{n}`.
     """
     text = Path(__file__).with_name(f"{file}.txt").read_text(encoding="utf-8").replace("\\\n", " ")
     for line in text.splitlines():
@@ -114,7 +114,7 @@ def read_cases(file: str, found: Mapping[str, tuple[str, ...]], scores: Mapping[
 
 
 def _filled(line: str, found: Mapping[str, tuple[str, ...]], scores: Mapping[str, int]) -> Iterator[str]:
-    """A line for each choice of values; a placeholder that stands twice has one value."""
+    """Yield a line for each choice of values; all occurrences of a placeholder get the same value."""
     names = [name for name in dict.fromkeys(_BRACES.findall(line)) if name != "n"]
     choices = [tuple(name.split("|")) if "|" in name else found[name] for name in names]
     for chosen in itertools.product(*choices):

@@ -1,4 +1,4 @@
-"""Two folders of outputs compared byte for byte, and the one list of what may differ."""
+"""Byte-for-byte comparison of two folders of outputs, and the list of permitted differences."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PIECE = 1 << 16
 
 @dataclass(frozen=True)
 class Allowed:
-    """Something that may differ.
+    """A permitted difference.
 
     Attributes:
-        files: of the outputs, a pattern of the whole path; `stderr.1` is standard error of the first command.
-        pattern: what is left out of them before they are compared.
-        reason: why.
+        files: pattern of the whole path of an output; `stderr.1` is standard error of the first command.
+        pattern: pattern of the text that is removed before the comparison.
+        reason: reason of the difference.
     """
 
     files: str
@@ -56,13 +56,13 @@ ALLOWED = (
     Allowed(_STDERR, rb"(?s)Traceback \(most recent call last\):\n.*?\n(?=\S)",
             "tracebacks of --debug name files and lines"),
 )  # fmt: skip
-# igzip's bytes for one text depend now and then, once in thousands, on what was in memory before; in a file of tiny
-# members, several at a time.  The text must be the same, cut into members at the same places, and no more members than
-# these may differ in their compressed bytes.
+# The output of igzip depends in rare cases, one in thousands, on previous memory contents; in a file of tiny members,
+# several may be affected.  The text and the boundaries of members must be the same, and at most this share of the
+# members, and one more, may differ in their compressed bytes.
 RECOMPRESSED = "a gzip member that igzip compressed in another way, its text being the same"
 _FEW_MEMBERS = 0.1
 
-# Neither compared nor run: what the cases leave out on purpose.
+# Deliberately neither run nor compared.
 LEFT_OUT = {
     "--help, -h and the overview": "texts for people, which may become better; their figures are not outputs",
     "--version": "may come to say more",
@@ -74,12 +74,12 @@ LEFT_OUT = {
 
 @dataclass
 class Comparison:
-    """Of the outputs of a case.
+    """Result of comparing the outputs of a case.
 
     Attributes:
-        files: how many were compared.
-        differences: a line for each that differs.
-        allowed: how many differ in no more than may differ, by the reason.
+        files: number of files and folders.
+        differences: one line for each that differs.
+        allowed: number of files with only permitted differences, by reason.
     """
 
     files: int
@@ -89,10 +89,10 @@ class Comparison:
 
 def compare_folders(before: Path, after: Path) -> Comparison:
     """Compare all files of two folders."""
-    there, here = (_tree(folder) for folder in (before, after))
-    result = Comparison(len(there), [], Counter())
-    for name in sorted(there.keys() | here.keys()):
-        kinds = there.get(name), here.get(name)
+    entries_before, entries_after = (_tree(folder) for folder in (before, after))
+    result = Comparison(len(entries_before), [], Counter())
+    for name in sorted(entries_before.keys() | entries_after.keys()):
+        kinds = entries_before.get(name), entries_after.get(name)
         if kinds[0] != kinds[1]:
             result.differences.append(f"{name}: {kinds[0] or 'missing'} before, {kinds[1] or 'missing'} after")
         elif os.path.isfile(before / name) and not filecmp.cmp(before / name, after / name, shallow=False):
@@ -105,7 +105,7 @@ def compare_folders(before: Path, after: Path) -> Comparison:
 
 
 def _tree(folder: Path) -> dict[str, str]:
-    """What there is below a folder, and its kind and rights."""
+    """Return kind and permissions of everything below a folder, by relative path."""
     collected = {}
     for path in sorted(folder.rglob("*")):
         kind = "link" if path.is_symlink() else "folder" if path.is_dir() else "file"
@@ -114,33 +114,33 @@ def _tree(folder: Path) -> dict[str, str]:
 
 
 def _why_allowed(name: str, before: bytes, after: bytes) -> set[str]:
-    """Why two files may differ as they do; empty if they may not."""
+    """Return the reasons that permit the differences of two files; empty if they are not permitted."""
     if before[:2] == after[:2] == GZIP_MAGIC:
         return {RECOMPRESSED} if _few_members_differ(before, after) else set()
     reasons = set()
     for allowed in ALLOWED:
         if re.fullmatch(allowed.files, name):
-            left = [re.sub(allowed.pattern, b"", data) for data in (before, after)]
-            if left != [before, after]:
+            stripped = [re.sub(allowed.pattern, b"", data) for data in (before, after)]
+            if stripped != [before, after]:
                 reasons.add(allowed.reason)
-            before, after = left
+            before, after = stripped
     return reasons if before == after else set()
 
 
 def _few_members_differ(before: bytes, after: bytes) -> bool:
-    """Whether two gzip files hold the same text in the same members, most of them the same bytes."""
+    """Return whether two gzip files have the same text in the same members, most of them with the same bytes."""
     try:
-        there, here = (list(_members(data)) for data in (before, after))
+        members_before, members_after = (list(_members(data)) for data in (before, after))
     except zlib.error:
         return False
-    if [text for text, _ in there] != [text for text, _ in here]:
+    if [text for text, _ in members_before] != [text for text, _ in members_after]:
         return False
-    differing = sum(packed != other for (_, packed), (_, other) in zip(there, here, strict=True))
-    return differing <= 1 + _FEW_MEMBERS * len(there)
+    differing = sum(first != second for (_, first), (_, second) in zip(members_before, members_after, strict=True))
+    return differing <= 1 + _FEW_MEMBERS * len(members_before)
 
 
 def _members(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Text (its SHA-256) and bytes of each member of a gzip file."""
+    """Yield the SHA-256 of the text and the compressed bytes of each member of a gzip file."""
     start = at = 0
     while start < len(data):
         member, text = zlib.decompressobj(31), hashlib.sha256()
@@ -155,7 +155,7 @@ def _members(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _difference(before: Path, after: Path) -> str:
-    """The first difference of two files."""
+    """Describe the first difference of two files."""
     data, other = before.read_bytes(), after.read_bytes()
     note = ""
     if data[:2] == other[:2] == GZIP_MAGIC:
@@ -174,7 +174,7 @@ def _difference(before: Path, after: Path) -> str:
 
 
 def _unequal(first: bytes | list[bytes], second: bytes | list[bytes]) -> Iterator[int]:
-    """Where two sequences differ."""
+    """Yield the positions at which two sequences differ, and the length of the shorter one."""
     shorter = min(len(first), len(second))
     yield from (i for i in range(shorter) if first[i] != second[i])
     yield shorter

@@ -1,12 +1,12 @@
-"""What the cases read: made once, by the commands of `before` from the tests' tables, the demo and the reference run.
+"""Inputs of the cases, made once by commands of `before` from the tests' tables, the demo and the reference run.
 
 In the folder of the inputs:
 
-* `tables/`: the tables of `tests/tables.py` and some more, each with all its oddities;
-* `other/`: files that are no tables, damaged ones, texts, alignments, pairs, moses.ini files;
-* `odd/`: a bitext in the words of those tables, and what was made of it;
-* `demo/`: the corpus of the demo, and what was made of it;
-* `large/`: what was made from the reference run, which is `reference/`.
+* `tables/`: the tables of `tests/tables.py` and some more, with all their peculiarities;
+* `other/`: files that are not tables, damaged files, texts, alignments, pairs, moses.ini files;
+* `odd/`: a bitext in the words of those tables, and files made from it;
+* `demo/`: the corpus of the demo, and files made from it;
+* `large/`: files made from the reference run, which is `reference/`.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ convert reference/phrase-table.gz -o large/table.parquet
 """
 
 
-# In place of Moses' binarisers: they say what they were given.  Those that only write a file put it there; the others,
-# whose files are looked into, fail, and what they say comes out.
+# Stand-ins for Moses' binarisers, which record their arguments and input.  Those whose output is not read by phrasetool
+# write the record to it; the others print it and fail, so that phrasetool shows it.
 _STAND_INS = ("processPhraseTableMin", "processLexicalTableMin", "CreateProbingPT", "CreateOnDiskPt")
 _STAND_IN = b"""\
 #!/bin/sh
@@ -91,11 +91,11 @@ esac
 
 
 def make_inputs(folder: Path, run: Callable[[str], None]) -> None:
-    """Make all inputs but those of the reference run.
+    """Make all inputs except those of the reference run.
 
     Args:
-        folder: a new one.
-        run: runs a command line of `before` in that folder, and ends everything if it fails.
+        folder: a new folder.
+        run: runs a command line of `before` in that folder, and ends the program if it fails.
     """
     for name, data in odd_tables().items():
         _write(folder / "tables" / name, data)
@@ -113,7 +113,7 @@ def make_inputs(folder: Path, run: Callable[[str], None]) -> None:
 
 
 def make_large_inputs(folder: Path, run: Callable[[str], None], reference: Path) -> None:
-    """Make the inputs of the reference run, whose folder is `reference`; the corpus lies around that."""
+    """Make the inputs of the reference run in the folder `reference`, whose parent contains the corpus."""
     shutil.rmtree(folder / "large", ignore_errors=True)
     for name, target in (("reference", reference), ("corpus", reference.parent)):
         (folder / name).unlink(missing_ok=True)
@@ -123,7 +123,7 @@ def make_large_inputs(folder: Path, run: Callable[[str], None], reference: Path)
 
 
 def odd_tables() -> dict[str, bytes]:
-    """Name -> table."""
+    """Return odd tables by name."""
     result = {name.replace(",", "").replace(" ", "-"): data for name, data in TABLES.items()}
     whole = TABLES["seven fields"]
     lines = whole.splitlines(keepends=True)
@@ -154,7 +154,7 @@ def odd_tables() -> dict[str, bytes]:
 
 
 def scores_of(table: bytes) -> int:
-    """The scores of the first entry of a table, 1 if there is none."""
+    """Return the number of scores of the first entry of a table, 1 without entries."""
     text = gzip.decompress(table) if table[:2] == b"\x1f\x8b" else table
     fields = text.partition(b"\n")[0].split(b"|||")
     return max(len(fields[2].split()) if len(fields) > 2 else 1, 1)
@@ -212,7 +212,7 @@ def _other_files() -> dict[str, bytes]:
 
 
 def _ini(scores: int) -> str:
-    """An ini for tables of so many scores, which `--table` names."""
+    """Return an ini for tables with a number of scores; the option `--table` sets the table."""
     weights = " ".join(f"{0.05 + 0.7 / scores + 0.01 * i:.3f}" for i in range(scores))
     return f"""\
 [distortion-limit]
@@ -252,7 +252,7 @@ _INIS: Mapping[str, str] = {
 
 
 def _odd_texts() -> dict[str, bytes]:
-    """A bitext in the words of the odd tables, and pairs for training."""
+    """Return a bitext in the words of the odd tables, and pairs for training."""
     rng = random.Random(5)
     drawn = [[rng.randrange(len(SOURCES)) for _ in range(rng.randint(1, 4))] for _ in range(80)]
     source, target = ([b" ".join(side[i] for i in line) for line in drawn] for side in (SOURCES, TARGETS))
@@ -270,7 +270,7 @@ def _odd_texts() -> dict[str, bytes]:
 
 
 def _write_demo(folder: Path) -> None:
-    """The demo's corpus, split as the demo does, and its experiment."""
+    """Write the corpus of the demo, split as in the demo, and its experiment."""
     for language in ("zh", "en"):
         lines = (_DEMO / f"corpus.{language}").read_bytes().splitlines(keepends=True)
         for name, digits in (("test", "3"), ("dev", "7"), ("train", "01245689")):
@@ -284,7 +284,7 @@ def _write_demo(folder: Path) -> None:
 
 
 def _write_large(folder: Path) -> None:
-    """Parts of the reference run's texts."""
+    """Write parts of the texts of the reference run."""
     corpus = folder / "corpus"
     for side in ("de", "en"):
         lines = gzip.decompress((corpus / f"train.{side}.gz").read_bytes()).splitlines(keepends=True)
@@ -298,7 +298,7 @@ def _write_large(folder: Path) -> None:
 
 
 def _damage_models(folder: Path) -> None:
-    """Models that cannot be loaded."""
+    """Write models that cannot be loaded."""
     for name in ("another-version", "no-weights", "cut-weights"):
         shutil.copytree(folder / "odd" / "rae", folder / "odd" / name)
     config = folder / "odd" / "another-version" / "config.json"

@@ -1,4 +1,4 @@
-"""A case run by both sides, at one place, so that every path it can say or write is the same."""
+"""Runs of a case by both sides in the same folder, so that all paths in messages and outputs are equal."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ INPUTS = "in"
 
 _QUICK_PACKAGES = ("click", "numpy", "pyarrow.parquet", "pandas")
 _SLOW_PACKAGES = (*_QUICK_PACKAGES, "scipy.stats", "sacrebleu", "torch", "gensim.models")
-# Cases of these files are many and small, and run in warm processes; but those with these words load slow packages.
+# These files have many small cases, which run in warm processes, except those with words that load slow packages.
 _WARM_FILES = ("usage", "tables", "demo")
 _SLOW_WORDS = {"train", "reconstruct", "experiment", "--sentences", "evaluate"}
-# What warms a process up: the usual ways through the commands that read tables.
+# Commands that warm a process up: common uses of the commands that read tables.
 _WARM_UP = """\
 inspect @tables/seven-fields --json found.json
 convert @tables/seven-fields -o t.parquet
@@ -49,16 +49,16 @@ neighbours das haus -m @odd/mean-max --pairs @tables/seven-fields
 
 @dataclass
 class Outcome:
-    """Of a case.
+    """Result of a case.
 
     Attributes:
-        case: which.
-        files: how many were compared.
+        case: the case.
+        files: number of compared files and folders.
         codes: exit codes of its commands, before.
-        seconds: both sides took.
-        differences: a line for each file that differs.
-        allowed: what differs and may, by the reason.
-        wrong: what is wrong with the case itself, empty if nothing is.
+        seconds: duration of both sides.
+        differences: one line for each difference.
+        allowed: numbers of permitted differences, by reason.
+        wrong: problem of the case itself, empty if it has none.
     """
 
     case: Case
@@ -71,12 +71,12 @@ class Outcome:
 
 
 class Place:
-    """A folder in which the cases of one worker are run, one after the other.
+    """A folder in which the cases of one worker are run, one after another.
 
     Args:
-        folder: a new one beside the inputs; its place is part of the paths that commands write.
+        folder: a new folder next to the inputs; its path is part of the paths that commands write.
         sides: before and after.
-        moses: the folder of Moses' programs, if there are any.
+        moses: the folder of Moses' programs, None without them.
         fresh: see `Server`.
     """
 
@@ -86,13 +86,13 @@ class Place:
         shutil.rmtree(folder, ignore_errors=True)
 
     def run(self, case: Case, keep: Path | None = None) -> Outcome:
-        """Run a case by both sides and compare.
+        """Run a case by both sides and compare the outputs.
 
         Args:
-            case: which.
-            keep: where the outputs go if they differ.
+            case: the case to run.
+            keep: folder for outputs that differ, None to discard them.
         """
-        made, began = [], time.monotonic()
+        folders, began = [], time.monotonic()
         codes: list[list[int]] = []
         warm = case.file in _WARM_FILES and not any(_SLOW_WORDS & set(step.words) for step in case.steps)
         for side in self._sides:
@@ -100,34 +100,34 @@ class Place:
             (self._folder / "work").mkdir(parents=True)
             (self._folder / "tmp").mkdir()
             codes.append([self._run_step(i, step, side, server) for i, step in enumerate(case.steps, 1)])
-            made.append(self._folder.with_name(f"{self._folder.name}.{side.name}"))
-            shutil.rmtree(made[-1], ignore_errors=True)
-            self._folder.rename(made[-1])
-        result = compare_folders(*made)
+            folders.append(self._folder.with_name(f"{self._folder.name}.{side.name}"))
+            shutil.rmtree(folders[-1], ignore_errors=True)
+            self._folder.rename(folders[-1])
+        result = compare_folders(*folders)
         if codes[0] != codes[1]:
             result.differences.insert(0, f"exit codes: {codes[0]} before, {codes[1]} after")
-        wrong = _wrong(case, codes[0], made[0])
+        wrong = _wrong(case, codes[0], folders[0])
         outcome = Outcome(
             case, result.files, codes[0], time.monotonic() - began, result.differences, result.allowed, wrong
         )
         if keep and (outcome.differences or outcome.wrong):
             keep.mkdir(parents=True)
             (keep / "case").write_text("\n".join([case.text, *outcome.differences, outcome.wrong]) + "\n")
-            for side, folder in zip(self._sides, made, strict=True):
+            for side, folder in zip(self._sides, folders, strict=True):
                 folder.rename(keep / side.name)
-        for folder in made:
+        for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
         return outcome
 
     def _server(self, side: Side, warm: bool) -> Server:
-        """A server of a side, started when it is first asked for."""
-        there = self._servers.get((side.name, warm))
-        if there is None:
+        """Return a server of a side, started when it is first needed."""
+        server = self._servers.get((side.name, warm))
+        if server is None:
             packages = _QUICK_PACKAGES if warm else _SLOW_PACKAGES
-            there = self._servers[side.name, warm] = Server(side, packages, self._fresh)
+            server = self._servers[side.name, warm] = Server(side, packages, self._fresh)
             if warm:
-                self._warm_up(there)
-        return there
+                self._warm_up(server)
+        return server
 
     def _warm_up(self, server: Server) -> None:
         (self._folder / "work").mkdir(parents=True)
@@ -137,7 +137,7 @@ class Place:
         shutil.rmtree(self._folder)
 
     def _run_step(self, number: int, step: Step, side: Side, server: Server) -> int:
-        """Run a command; what it says becomes files beside those that it writes."""
+        """Run a command; its standard output and error are written to files, which are compared as well."""
         folder = self._folder / "work"
         words = [self._path(word) for word in step.words]
         if words[0] == "cp":
@@ -145,25 +145,25 @@ class Place:
             (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
             return 0
         request = {"arguments": words}
-        said = {name: str(self._folder / f"{name}.{number}") for name in ("stdout", "stderr")}
+        streams = {name: str(self._folder / f"{name}.{number}") for name in ("stdout", "stderr")}
         stdin = str(folder / self._path(step.stdin)) if step.stdin else os.devnull
         stop = step.variables.get("STOP", "")
         code = server.run(
-            folder=str(folder), environment=self._environment(step), stdin=stdin, stop=stop, **said, **request
+            folder=str(folder), environment=self._environment(step), stdin=stdin, stop=stop, **streams, **request
         )
         if stop:
-            # How far it came is chance; what counts is what the next command makes of it.
-            for path in said.values():
+            # The progress before the interruption is random; only the result of the next command is compared.
+            for path in streams.values():
                 os.unlink(path)
         return code
 
     def _path(self, word: str) -> str:
-        """A word of a command line, inputs as paths."""
+        """Return a word of a command line with inputs replaced by paths."""
         word = word.replace("$MOSES", self._moses or "")
         return f"../../{INPUTS}/{word[1:]}" if word.startswith("@") else word
 
     def _environment(self, step: Step) -> dict[str, str]:
-        """Of a command: little, and the same for all, without programs that it could find by chance."""
+        """Return the environment of a command: minimal, and without programs that happen to be on the PATH."""
         result = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "COLUMNS": "100", "HOME": os.environ.get("HOME", "/"),
                   "TMPDIR": str(self._folder / "tmp")}  # fmt: skip
         return result | {name: self._path(value) for name, value in step.variables.items() if name != "STOP"}
@@ -175,7 +175,7 @@ class Place:
 
 
 def _wrong(case: Case, codes: list[int], folder: Path) -> str:
-    """What makes a case no good proof."""
+    """Return why a case is invalid, an empty string if it is valid."""
     if case.fails is False and any(codes) and "STOP=" not in case.text:
         last = "".join(path.read_text(errors="replace") for path in sorted(folder.glob("stderr.*"))).splitlines()[-1:]
         return f"should succeed, but before ends with {codes}: {' '.join(last)}"
@@ -188,7 +188,7 @@ def _wrong(case: Case, codes: list[int], folder: Path) -> str:
 
 
 class Places:
-    """A place for every thread that asks for one."""
+    """One `Place` for each thread."""
 
     def __init__(self, folder: Path, sides: tuple[Side, Side], moses: str | None, fresh: bool) -> None:
         self._arguments = sides, moses, fresh
@@ -198,7 +198,7 @@ class Places:
         self._made: list[Place] = []
 
     def mine(self) -> Place:
-        """The place of this thread."""
+        """Return the place of the current thread."""
         if not hasattr(self._own, "place"):
             with self._lock:
                 place = Place(self._folder / f"run-{len(self._made)}", *self._arguments)

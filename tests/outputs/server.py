@@ -1,10 +1,10 @@
-"""Runs commands of one checkout, each in a process forked from this one, which has slow packages loaded.
+"""Run commands of one checkout, each in a process forked from this one, in which slow packages are loaded.
 
-Started by the interpreter of the checkout with the names of these packages; reads requests from standard input, a line
-of JSON each, and answers each with a line, the exit code.  Nothing of the checkout itself is loaded here, so that every
-child finds its own modules, as a user's process does: unless a request says `warm`.  Then the command is run in this
-process, and what it loaded is there for all that follow.  A command on a small table takes 0.4 s by itself, 0.1 s as a
-child, and 0.03 s as a child of a warm process.
+The interpreter of the checkout starts this script with the names of the packages.  It reads requests from standard
+input, one line of JSON each, and answers each with a line containing the exit code.  No module of the checkout is
+loaded here, so that each child imports its modules like a user's process.  A request with `warm` is an exception: its
+command runs in this process, and later commands find the modules loaded.  A command on a small table takes 0.4 s on
+its own, 0.1 s as a child, and 0.03 s as a child of a warm process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 
 def preload(packages: list[str]) -> None:
-    """Load packages, and let numba set up its compiler; one that is not there is left to the command that wants it."""
+    """Load packages and let numba set up its compiler; missing packages are ignored here."""
     for name in packages:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -35,44 +35,46 @@ def preload(packages: list[str]) -> None:
 
 
 def warm_up(request: dict[str, Any]) -> None:
-    """Run a command in this process, unheard."""
+    """Run a command in this process and discard its output."""
 
     def leave(code: int) -> NoReturn:
         raise SystemExit(code)
 
-    said, leave_at_once = [os.dup(number) for number in (1, 2)], os._exit
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    saved, leave_at_once = [os.dup(number) for number in (1, 2)], os._exit
+    null = os.open(os.devnull, os.O_WRONLY)
     os._exit = leave
     try:
         os.chdir(request["folder"])
         for number in (1, 2):
-            os.dup2(nowhere, number)
+            os.dup2(null, number)
         sys.argv = [request["script"], *request["arguments"]]
         runpy.run_path(request["script"], run_name="__main__")
     except BaseException:
-        # What is wrong with the command shows in its cases.
+        # Errors of the command appear in its cases.
         pass
     finally:
         os._exit = leave_at_once
-        for number, there in zip((1, 2), said, strict=True):
-            os.dup2(there, number)
-            os.close(there)
-        os.close(nowhere)
+        for number, descriptor in zip((1, 2), saved, strict=True):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        os.close(null)
 
 
 def become(request: dict[str, Any]) -> None:
-    """Turn this process into one that runs the script; never returns."""
+    """Run the script in this process and exit; never returns."""
     code = 1
     try:
         os.chdir(request["folder"])
         os.environ.clear()
         os.environ.update(request["environment"])
-        written = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        for number, (name, flags) in enumerate((("stdin", os.O_RDONLY), ("stdout", written), ("stderr", written))):
+        write_flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        for number, (name, flags) in enumerate(
+            (("stdin", os.O_RDONLY), ("stdout", write_flags), ("stderr", write_flags))
+        ):
             os.dup2(os.open(request[name], flags, 0o644), number)
         if request["fresh"]:
             os.execv(sys.executable, [sys.executable, request["script"], *request["arguments"]])
-        # The old one has read ahead: the next requests.
+        # The old stream has already buffered the next requests.
         sys.stdin = open(0, closefd=False)  # noqa: SIM115
         sys.argv = [request["script"], *request["arguments"]]
         sys.path[0] = os.path.dirname(request["script"])
@@ -91,14 +93,14 @@ def become(request: dict[str, Any]) -> None:
 def attend(child: int, request: dict[str, Any]) -> int:
     """Wait for a child and return its exit code, negative for a signal.
 
-    It is interrupted once its standard error holds the text of `stop`, and killed after `kill` seconds, if not None, or
-    `limit` seconds.
+    The child is interrupted when its standard error contains the text of `stop`, and killed after `kill` seconds, or
+    after `limit` seconds if `kill` is None.
     """
     limit = request["limit"] if request["kill"] is None else request["kill"]
     stop, ends_at = request["stop"].encode(), time.monotonic() + limit
     while True:
-        result, status = os.waitpid(child, os.WNOHANG)
-        if result:
+        finished, status = os.waitpid(child, os.WNOHANG)
+        if finished:
             return os.waitstatus_to_exitcode(status)
         if stop and stop in Path(request["stderr"]).read_bytes():
             os.kill(child, signal.SIGINT)
@@ -109,7 +111,7 @@ def attend(child: int, request: dict[str, Any]) -> int:
 
 
 def main() -> None:
-    # This folder's modules are none that a package should find.
+    # Packages must not import modules of this folder.
     sys.path[0] = os.path.dirname(sys.executable)
     preload(sys.argv[1:])
     for line in sys.stdin:
@@ -120,7 +122,7 @@ def main() -> None:
             continue
         for name in ("stdout", "stderr"):
             Path(request[name]).write_bytes(b"")
-        # Pages that the collector of a child would touch need not be copied.
+        # The garbage collector of a child then does not modify shared memory pages, which would copy them.
         gc.freeze()
         child = os.fork()
         if not child:

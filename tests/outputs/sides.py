@@ -1,4 +1,4 @@
-"""A checkout whose commands are run: where it is, and the servers that run them."""
+"""Checkouts whose commands are compared, and the servers that run the commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# What is read and where it lies, asked of an interpreter.
+# Code that prints the path of the package that an interpreter imports.
 _WHERE = "import importlib.util as u; print(u.find_spec('phrasetool').origin)"
 
 
@@ -22,9 +22,9 @@ class Side:
     Attributes:
         name: `before` or `after`.
         python: its interpreter.
-        script: its `phrasetool`, beside the interpreter.
-        root: the checkout's folder, None if only an interpreter was named.
-        code: the folder that the package is loaded from.
+        script: its `phrasetool`, in the folder of the interpreter.
+        root: folder of the checkout, None if only an interpreter was given.
+        code: folder from which the package is loaded.
     """
 
     name: str
@@ -35,10 +35,11 @@ class Side:
 
     @classmethod
     def of(cls, name: str, given: str) -> Side:
-        """Of a checkout's folder with `.venv`, or of an interpreter, or of a `phrasetool` beside one.
+        """Return the side of a checkout with `.venv`, of an interpreter, or of a `phrasetool` next to one.
 
         Raises:
-            SystemExit: there is no such thing, or the folder's command runs the code of another folder.
+            SystemExit: a file is missing, the interpreter has no package phrasetool, or the command of a checkout runs
+                the code of another folder.
         """
         path = Path(os.path.abspath(given))
         root = path if path.is_dir() else None
@@ -56,7 +57,7 @@ class Side:
         return cls(name, str(python), str(script), str(root) if root else None, str(code))
 
     def commit(self) -> str:
-        """The commit of its code, with + if there are changes; empty if it is not known."""
+        """Return the commit of its code, with + if there are changes; empty if it is not known."""
         git = ["git", "-C", self.code]
         head = subprocess.run([*git, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=False)
         changed = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True, check=False)
@@ -67,9 +68,10 @@ class Server:
     """A process that runs the commands of a side, one at a time; see `server.py`.
 
     Args:
-        side: whose.
-        packages: loaded beforehand.
-        fresh: give every command a new interpreter, as a user would: slower, and nothing is loaded beforehand.
+        side: the side whose commands it runs.
+        packages: packages loaded in advance.
+        fresh: whether to start a new interpreter for each command, as for a user: slower, with nothing loaded in
+            advance.
     """
 
     def __init__(self, side: Side, packages: Sequence[str] = (), fresh: bool = False) -> None:
@@ -101,7 +103,7 @@ class Server:
         return int(answer)
 
     def close(self) -> None:
-        """End it."""
+        """End the server."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()

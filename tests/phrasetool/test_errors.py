@@ -6,19 +6,19 @@ from phrasetool.errors import DataError, LengthError, PhraseToolError, first_lin
 
 
 @pytest.mark.parametrize(("line", "text"), [(None, "a.gz: is bad"), (0, "a.gz:0: is bad"), (7, "a.gz:7: is bad")])
-def test_a_fault_of_a_file_says_where_it_is(line, text, tmp_path):
+def test_a_data_error_names_the_file_and_the_line(line, text, tmp_path):
     error = DataError("a.gz", "is bad", line, remedy="skip")
     assert str(error) == text
     assert (error.path, error.line, error.remedy) == ("a.gz", line, "skip")
     assert DataError(tmp_path, "x").path == str(tmp_path)
 
 
-def test_a_remedy_is_no_part_of_the_message():
+def test_a_remedy_is_not_part_of_the_message():
     error = PhraseToolError("too large", remedy="smaller")
     assert (str(error), error.remedy, PhraseToolError("x").remedy) == ("too large", "smaller", None)
 
 
-def test_a_phrase_that_is_too_long_is_also_a_bad_value():
+def test_a_length_error_is_a_value_error():
     assert issubclass(LengthError, ValueError)
 
 
@@ -37,5 +37,5 @@ def test_the_first_line_of_an_error():
         (OSError("something\nmore"), "something"),
     ],
 )
-def test_why_the_system_refuses(error, said):
+def test_reasons_of_operating_system_errors(error, said):
     assert reason(error) == said

@@ -43,11 +43,11 @@ def test_options_are_the_fields_with_a_help_text_in_order():
     assert option_values(Chosen(share=0.25)) == {"size": 4, "share": 0.25, "rate": 0.1, "way": "straight"}
 
 
-def test_what_is_not_given_has_its_default():
+def test_missing_options_have_their_defaults():
     assert with_options(Chosen, "chosen", {"size": 9}) == Chosen(size=9)
-    # Read from a file, 0.0 may be written as 0.
-    made = with_options(Chosen, "chosen", {"share": 0})
-    assert type(made.share) is float
+    # A file may contain 0 where 0.0 is meant.
+    chosen = with_options(Chosen, "chosen", {"share": 0})
+    assert type(chosen.share) is float
 
 
 def test_options_that_are_not_declared_are_refused():
@@ -98,7 +98,7 @@ def test_the_bounds_themselves_are_valid():
     assert Chosen(size=9).size == 9
 
 
-def test_a_class_is_imported_when_it_is_asked_for(tmp_path, monkeypatch):
+def test_a_registered_class_is_imported_on_first_use(tmp_path, monkeypatch):
     (tmp_path / "registered_late.py").write_text("class Late:\n    pass\n")
     monkeypatch.syspath_prepend(tmp_path)
     registry = {"late": "registered_late:Late", "fraction": "fractions:Fraction"}
@@ -108,12 +108,12 @@ def test_a_class_is_imported_when_it_is_asked_for(tmp_path, monkeypatch):
     del sys.modules["registered_late"]
 
 
-def test_a_name_that_is_none_is_told_what_there_is():
+def test_an_unknown_name_is_refused_with_the_known_names():
     with pytest.raises(ValueError, match=r"^unknown number 'third'; expected one of first, second$"):
         registered({"first": "a:B", "second": "c:D"}, "third", "number")
 
 
-def test_what_is_required():
+def test_require():
     require(Chosen(), True, "share", "more than 0")
     with pytest.raises(ValueError, match=r"^share is 0\.0, expected more than 0$"):
         require(Chosen(share=0.0), False, "share", "more than 0")
@@ -131,7 +131,7 @@ class Sizes(DeclaredSettings):
     seed: int = 1
 
 
-def test_what_is_said_stands_above_the_preset_and_that_above_the_defaults():
+def test_explicit_values_override_the_preset_and_the_preset_overrides_the_defaults():
     assert Sizes.from_options({}) == Sizes()
     assert Sizes.from_options({"preset": "large"}) == Sizes("large", 9, both=False)
     assert Sizes.from_options({"preset": "large", "units": 4}, both=True, seed=2) == Sizes("large", 4, seed=2)
@@ -141,7 +141,7 @@ def test_what_is_said_stands_above_the_preset_and_that_above_the_defaults():
     }  # fmt: skip
 
 
-def test_other_options_and_types_are_refused():
+def test_unknown_options_and_wrong_types_are_refused():
     with pytest.raises(ValueError, match="toy has no option both; it takes preset, units, rate"):
         Sizes.from_options({"both": False})
     with pytest.raises(ValueError, match=r"units is 2\.5, expected a whole number"):

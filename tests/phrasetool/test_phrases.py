@@ -28,8 +28,8 @@ def test_lists(lists):
 @given(LISTS, st.data())
 def test_select(lists, data):
     phrases = Phrases.from_lists(lists)
-    most = len(lists) - 1
-    index = data.draw(st.lists(st.integers(0, most), max_size=20)) if lists else []
+    last = len(lists) - 1
+    index = data.draw(st.lists(st.integers(0, last), max_size=20)) if lists else []
     assert as_lists(phrases.select(np.array(index, np.int64))) == [lists[i] for i in index]
     mask = data.draw(st.lists(st.booleans(), min_size=len(lists), max_size=len(lists)))
     chosen = phrases.select(np.array(mask, np.bool_))
@@ -79,6 +79,6 @@ def test_prefix_sums(kind, counts):
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5)), max_size=20))
 def test_runs_are_gathered_one_after_another(runs):
     starts, lengths = (np.array([run[k] for run in runs], np.int64) for k in range(2))
-    offsets, places = gathered_runs(starts, lengths)
-    parts = [places[a:b].tolist() for a, b in pairwise(offsets)]
+    offsets, positions = gathered_runs(starts, lengths)
+    parts = [positions[a:b].tolist() for a, b in pairwise(offsets)]
     assert parts == [list(range(start, start + length)) for start, length in runs]

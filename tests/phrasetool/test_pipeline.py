@@ -7,14 +7,14 @@ from phrasetool.pipeline import run
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_results_are_in_order(threads):
-    last = threading.Event()
+    second_ended = threading.Event()
 
     def work(block):
-        # The first block ends after the second has ended, if a second thread is there to do it.
+        # With several threads, the first block ends only after the second.
         if block == 0 and threads > 1:
-            assert last.wait(30)
+            assert second_ended.wait(30)
         if block == 1:
-            last.set()
+            second_ended.set()
         return block * 10
 
     assert list(run(range(50), work, threads)) == [block * 10 for block in range(50)]
@@ -24,12 +24,12 @@ def test_results_are_in_order(threads):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_no_more_blocks_under_way_than_allowed(threads):
     gate = threading.Event()
-    taken = []
+    requested = []
 
     def blocks():
         for block in range(100):
-            taken.append(block)
-            if len(taken) > 2 * threads:
+            requested.append(block)
+            if len(requested) > 2 * threads:
                 gate.set()
             yield block
 
@@ -39,36 +39,36 @@ def test_no_more_blocks_under_way_than_allowed(threads):
 
     results = run(blocks(), work, threads)
     assert next(results) == 0
-    assert len(taken) == 2 * threads + 1
-    actual = 1
+    assert len(requested) == 2 * threads + 1
+    delivered = 1
     for result in results:
-        assert result == actual
-        actual += 1
-        assert len(taken) - actual <= 2 * threads + 1
-    assert actual == 100
+        assert result == delivered
+        delivered += 1
+        assert len(requested) - delivered <= 2 * threads + 1
+    assert delivered == 100
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_an_exception_of_the_work_stops_everything(threads):
-    taken, worked = [], []
+def test_an_exception_in_the_work_stops_everything(threads):
+    requested, processed = [], []
 
     def blocks():
         for block in range(1000):
-            taken.append(block)
+            requested.append(block)
             yield block
 
     def work(block):
         if block == 3:
             raise ZeroDivisionError("three")
-        worked.append(block)
+        processed.append(block)
         return block
 
     results = []
     with pytest.raises(ZeroDivisionError, match="three"):
         results.extend(run(blocks(), work, threads))
-    # What came before the failure was handed out, in order; what came after was not.
-    assert len(taken) <= 3 + 2 * threads + 2
-    assert max(worked, default=0) < len(taken)
+    # Few blocks are requested after the one that failed, and only requested blocks are processed.
+    assert len(requested) <= 3 + 2 * threads + 2
+    assert max(processed, default=0) < len(requested)
 
 
 def test_results_before_an_exception_are_delivered():
@@ -83,7 +83,7 @@ def test_results_before_an_exception_are_delivered():
     assert delivered == [0, 1, 2]
 
 
-def test_an_exception_of_the_blocks_stops_everything():
+def test_an_exception_in_the_input_stops_everything():
     def blocks():
         yield 0
         yield 1
@@ -94,7 +94,7 @@ def test_an_exception_of_the_blocks_stops_everything():
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("phrasetool")]
 
 
-def test_closing_early_gives_up_blocks_not_begun():
+def test_closing_early_skips_blocks_that_have_not_started():
     recorded = []
     closed = threading.Event()
 

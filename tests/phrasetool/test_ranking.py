@@ -20,7 +20,7 @@ def test_replaced_words_differ_are_known_and_keep_the_length(lists, vocabulary, 
     assert len(words) < 2 or set(bad.words.tolist()) <= words
 
 
-def test_every_other_word_is_drawn_equally_often():
+def test_all_other_words_are_drawn_equally_often():
     phrases = Phrases.from_lists([[2]] * 30000)
     counts = np.bincount(replace_words(phrases, 5, np.random.default_rng(0)).words, minlength=5)
     assert counts[0] == counts[2] == 0
@@ -42,18 +42,18 @@ def test_too_small_a_vocabulary_is_refused():
 
 
 def naive(own, targets, similarity, seed):
-    """In obvious Python, with the same draws."""
+    """Return the same AUC, computed in plain Python with the same random draws."""
     rng = np.random.default_rng(seed)
     points = []
     for _ in range(8):
-        for row, place in enumerate(rng.integers(0, len(own), len(own)).tolist()):
-            if targets[place] != targets[row]:
-                drawn = similarity[row][targets[place]]
-                points.append(1.0 if own[row] > drawn else 0.5 if own[row] == drawn else 0.0)
+        for row, drawn_row in enumerate(rng.integers(0, len(own), len(own)).tolist()):
+            if targets[drawn_row] != targets[row]:
+                drawn_score = similarity[row][targets[drawn_row]]
+                points.append(1.0 if own[row] > drawn_score else 0.5 if own[row] == drawn_score else 0.0)
     return sum(points) / len(points) if points else None
 
 
-def test_against_the_obvious_way():
+def test_auc_agrees_with_naive():
     rng = np.random.default_rng(3)
     # Whole numbers, so that there are ties.
     similarity = rng.integers(0, 4, (30, 9)).astype(np.float32)
@@ -72,6 +72,6 @@ def test_bounds():
         assert pairwise_auc(own, targets, lambda other: np.zeros(len(other), np.float32), 1) == expected
 
 
-def test_one_target_has_no_others():
+def test_a_single_target_has_no_auc():
     own = np.ones(5, np.float32)
     assert pairwise_auc(own, np.zeros(5, np.int64), lambda other: own, 1) is None

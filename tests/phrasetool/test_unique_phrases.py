@@ -10,12 +10,12 @@ PHRASES = st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=30)
 @given(PHRASES)
 def test_number_distinct(lists):
     numbers, firsts = number_distinct(Phrases.from_lists(lists))
-    seen = []
+    distinct = []
     for phrase in lists:
-        if phrase not in seen:
-            seen.append(phrase)
-    assert numbers.tolist() == [seen.index(phrase) for phrase in lists]
-    assert firsts.tolist() == [lists.index(phrase) for phrase in seen]
+        if phrase not in distinct:
+            distinct.append(phrase)
+    assert numbers.tolist() == [distinct.index(phrase) for phrase in lists]
+    assert firsts.tolist() == [lists.index(phrase) for phrase in distinct]
 
 
 @given(PHRASES)

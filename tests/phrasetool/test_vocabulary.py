@@ -22,10 +22,10 @@ def test_round_trip(workspace, words, random):
     counts = [random.randint(0, 1 << 50) if random else 0 for _ in words]
     path = workspace / "words.vocab"
     Vocabulary(words, counts).save(path)
-    again = Vocabulary.load(path)
-    assert again.words == words
-    assert again.counts.tolist() == counts
-    again.save(workspace / "again.vocab")
+    loaded = Vocabulary.load(path)
+    assert loaded.words == words
+    assert loaded.counts.tolist() == counts
+    loaded.save(workspace / "again.vocab")
     assert (workspace / "again.vocab").read_bytes() == path.read_bytes()
 
 
@@ -72,7 +72,7 @@ def test_escapes(escaped, plain):
     assert vocabulary.id(escaped + b"|NN") == 2
 
 
-def test_plain_text_finds_the_same_word():
+def test_plain_and_escaped_text_have_the_same_ids():
     vocabulary = Vocabulary([UNKNOWN_WORD, b"'s", b"|", b"<"])
     assert vocabulary.ids(b"'s &apos;s | &#124; &bar; &lt; <") == [1, 1, 2, 2, 2, 3, 3]
 
@@ -82,7 +82,7 @@ def test_factored_tokens():
     assert vocabulary.ids(b"a a|NN a|b a|b|c x|NN |a") == [1, 1, 2, 1, 0, 0]
 
 
-def test_labels_are_no_words():
+def test_labels_are_not_words():
     vocabulary = Vocabulary([UNKNOWN_WORD, b"[", b"]", b"[]", b"x"])
     assert vocabulary.ids(b"[ ] [] [X] &#91; &bra;") == [1, 2, 3, 0, 1, 1]
 
@@ -104,7 +104,7 @@ def test_phrase():
         ([UNKNOWN_WORD, b""], "is empty"),
     ],
 )
-def test_what_is_no_vocabulary(words, message):
+def test_invalid_vocabularies(words, message):
     with pytest.raises(ValueError, match=message):
         Vocabulary(words)
 
@@ -152,10 +152,10 @@ def test_missing_file(tmp_path):
 
 
 @given(st.text("ab'&|<>\"[];amp#1", max_size=12))
-def test_escapes_come_and_go(text):
+def test_escaping_round_trip(text):
     plain = text.encode()
-    written = escape(plain)
-    assert not lacks_escapes(written)
-    assert unescape(written) == plain
-    assert has_escapes(written) == (written != plain)
+    escaped = escape(plain)
+    assert not lacks_escapes(escaped)
+    assert unescape(escaped) == plain
+    assert has_escapes(escaped) == (escaped != plain)
     assert escape(b"&|<>'\"[]") == b"&amp;&#124;&lt;&gt;&apos;&quot;&#91;&#93;"

@@ -65,8 +65,8 @@ def command(
 ) -> None:  # fmt: skip
     """Align the words of a bitext.
 
-    eflomal aligns SOURCE and TARGET, one tokenised sentence a line, in both directions, and the two alignments are
-    made one.  The result has a line of points `source-target`, both from 0, for every sentence pair.
+    Aligns SOURCE and TARGET, one tokenised sentence per line, in both directions with eflomal, and symmetrises the two
+    alignments.  The output has a line of points `source-target`, both from 0, for each sentence pair.
     """
     from moses_compat.corpora.bitexts import read_directions, write_alignments
     from phrasetool.smt.aligning.alignments import symmetrise as symmetrised
@@ -118,7 +118,7 @@ def _align(
         say("eflomal cannot be seeded on this system: the alignment will differ a little from run to run")
     watch.say(f"aligning {len(sources):,} sentence pairs in both directions, eflomal model {settings.model}")
     if long := int(((sources.lengths > MAX_SENTENCE_WORDS) | (targets.lengths > MAX_SENTENCE_WORDS)).sum()):
-        watch.say(f"{long:,} pairs have more than {MAX_SENTENCE_WORDS:,} words on a side and stay without points")
+        watch.say(f"{long:,} pairs have more than {MAX_SENTENCE_WORDS:,} words on a side and are not aligned")
     began = time.monotonic()
     directions = align(sources, targets, source_symbols, target_symbols, settings)
     watch.say(f"aligned after {time.monotonic() - began:.0f} s")

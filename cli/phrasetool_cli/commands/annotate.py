@@ -44,15 +44,15 @@ syntax_options = sections(
 
 
 def chosen_likelihood(values: dict[str, Any], models: Sequence[str]) -> LikelihoodRequest | None:
-    """Take the scores of encoders of syntax out of the option values; None for the cosine alone.
+    """Take the options of syntactic encoders out of the option values; return None for the cosine alone.
 
     Args:
-        values: values by name.
+        values: values of all options by name.
         models: folders of models.
 
     Raises:
-        click.UsageError: options that do not go together, or a language that is not known.
-        ModelError: a folder holds no model, or no tagger.
+        click.UsageError: options contradict each other, or a language is unknown.
+        ModelError: a folder holds no model, or that of the tagger is not a tagger.
     """
     columns, tagger, languages = (values.pop(name) for name in ("columns", "tagger", "languages"))
     if columns == "cosine":
@@ -78,14 +78,14 @@ def chosen_likelihood(values: dict[str, Any], models: Sequence[str]) -> Likeliho
         raise ModelError(f"{tagger}: not a tagger", remedy="train a tagger")
     known = [("tagger", config["languages"])]
     known += [("encoder", read_model_config(Path(folder))["targets"]) for folder in encoders]
-    for what, there in known:
+    for kind, supported in known:
         for language in named:
-            if language not in there:
-                raise click.UsageError(f"unknown language {language!r}; the {what} knows {', '.join(there)}")
+            if language not in supported:
+                raise click.UsageError(f"unknown language {language!r}; the {kind} knows {', '.join(supported)}")
     return LikelihoodRequest(SYNTAX_COLUMNS[columns], tagger, (named[0], named[1]))
 
 
-# With which the results recommend to annotate, and the choice of no smoothed columns.
+# Recommended smoothing according to the results, and the value for no smoothed columns.
 DEFAULT_SMOOTHING, NO_SMOOTHING = "kneser-ney", "none"
 _RENAMED = {"--columns": "--syntax-columns", "--reading": "--translator-score"}
 _EXAMPLE = """\b
@@ -104,7 +104,7 @@ Example:
 @sections(
     "Columns",
     click.option("-m", "--model", "model_folders", multiple=True, metavar="FOLDER",
-                 help="Append the similarities of a model; may be repeated."),
+                 help="Append the similarities of a model; repeatable."),
     click.option("--scale", type=click.Choice(["exp", "probability", "raw", "softmax"]), default="exp",
                  help="exp(s - 1), (1 + s)/2, s, or a softmax."),
     translator_score_option,
@@ -141,16 +141,16 @@ def command(
 ) -> None:  # fmt: skip
     """Add score columns to a phrase table.
 
-    Without options, smoothed probabilities are appended to the scores of each entry; with --forced-pairs, those of
-    forced decoding, too.  Both improve translations on most tables.
+    Without options, appends smoothed probabilities to the scores of each entry; with --forced-pairs, also those of
+    forced decoding.  Both improve translations on most tables.
 
-    A model of phrases appends two similarities: source-to-target, then target-to-source.  A translator appends p(target
-    | source) or, in the other direction, p(source | target), at least e^-50; a syntactic encoder appends exp(cosine -
-    1).  Columns are in the order of models, --encoder, --forced-pairs and --smoothing.  All other bytes of a line stay
-    the same.  Annotate before pruning, because counts of a pruned table are incomplete.
+    A phrase model appends two similarities: source-to-target, then target-to-source.  A translator appends p(target |
+    source) or, in the other direction, p(source | target), at least e^-50; a syntactic encoder appends exp(cosine - 1).
+    Columns are in the order of models, --encoder, --forced-pairs and --smoothing.  All other bytes of a line are
+    unchanged.  Annotate before pruning, because counts of a pruned table are incomplete.
 
     TABLE is a Moses phrase table in text form, `-` is standard input; or a folder of part files (`convert
-    --part-entries`), and then FILE is a folder, too.
+    --part-entries`); FILE is then a folder, too.
 
     """
     from moses_compat.files.packing import without_ending
@@ -164,7 +164,7 @@ def command(
     output = output or ("-" if table == "-" else name)
     likelihood = chosen_likelihood(encoders, model_folders)
     encoder = chosen_encoder(encoders, table)
-    # Smoothed probabilities gain BLEU on most tables; they are left out where other columns are named.
+    # Smoothed probabilities gain BLEU on most tables; they are left out if other columns are requested.
     if smoothing is None and not model_folders and not encoder:
         smoothing = DEFAULT_SMOOTHING
     elif smoothing == NO_SMOOTHING:
@@ -195,7 +195,7 @@ def command(
     )  # fmt: skip
     watch = TerminalWatch(quiet)
     if parts:
-        # Here: it would be part of every other start.
+        # Imported here, so that it does not delay other runs.
         from moses_compat.jobs.table_parts import annotate_parts
 
         document(manifest := annotate_parts(request, watch))
@@ -211,7 +211,7 @@ def command(
 
 
 def annotate_summary(counts: AnnotateCounts, request: AnnotateRequest) -> Iterator[str]:
-    """Yield the summary for readers.
+    """Yield the lines of the summary.
 
     Args:
         counts: result of `annotate`.
@@ -219,7 +219,7 @@ def annotate_summary(counts: AnnotateCounts, request: AnnotateRequest) -> Iterat
     """
     columns, edit = request.columns, request.edit
     silent = f"; {counts.unscored:,} have only unknown words on a side" if counts.unscored else ""
-    silent += f"; {counts.too_long:,} are longer than a model reads" if counts.too_long else ""
+    silent += f"; {counts.too_long:,} exceed the maximum length of a model" if counts.too_long else ""
     malformed = f"; {counts.malformed:,} malformed lines" if counts.malformed else ""
     yield f"annotated {counts.entries:,} entries{silent}{malformed}"
     if request.forced_pairs:

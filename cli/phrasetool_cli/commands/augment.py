@@ -56,7 +56,7 @@ Example:
     click.option("--list", "entries_out", metavar="FILE",
                  help="List the new entries: word, translation, probability, evidence, origin."),
     click.option("--reference", "references", multiple=True, metavar="FILE",
-                 help="Translation of each --text, to report how many entries are right."),
+                 help="Translation of each --text, to report how many entries are correct."),
     "moses.ini",
     click.option("--moses-ini", "ini", metavar="INI", help="moses.ini of TABLE."),
     click.option("--moses-ini-out", "ini_output", metavar="FILE",
@@ -78,10 +78,10 @@ def command(
 ) -> None:  # fmt: skip
     """Add entries for out-of-vocabulary words.
 
-    Words of the texts that TABLE has no entry for get entries from its other entries: from the parts of a compound,
-    from words with the same beginning (inflection), from words that are written or used alike (meaning), or copies.
-    The accuracy of each source of evidence, measured on known words, decides the probabilities.  An indicator column
-    for each source of evidence is appended to the scores, for tuning.  TABLE is sorted (LC_ALL=C) and read twice.
+    Words of the texts that TABLE lacks get entries that are derived from its other entries: from the parts of a
+    compound, from words with the same beginning (inflection), from words with similar spelling or use (meaning), or
+    copies.  The probabilities depend on the accuracy of each source of evidence, measured on known words.  An indicator
+    column for each source is appended to the scores, for tuning.  TABLE must be sorted (LC_ALL=C), and is read twice.
 
     """
     from moses_compat.files.packing import without_ending
@@ -97,7 +97,7 @@ def command(
     if references and len(references) != len(texts):
         raise click.UsageError(f"{len(texts)} --text, but {len(references)} --reference; give one for each, or none")
     if (reordering_table is None) != (reordering_out is None):
-        raise click.UsageError("--reordering-table and --reordering-out go together; give both or none")
+        raise click.UsageError("give both --reordering-table and --reordering-out, or neither")
     inputs = [table, reordering_table, *texts, *references, *monolingual, ini]
     outputs = [output, reordering_out, entries_out, ini_output]
     if inputs.count("-") > 1:
@@ -118,24 +118,24 @@ def command(
 
 
 def augment_summary(report: AugmentReport, request: AugmentRequest) -> Iterator[str]:
-    """Lines for people.
+    """Yield the lines of the summary.
 
     Args:
-        report: what was done.
+        report: result of `augment`.
         request: the table, texts and options.
     """
     if not report.words:
-        yield "all words of the text have entries: none is new"
+        yield "all words of the text have entries; none was added"
     else:
         yield (
             f"{report.words:,} words ({report.tokens:,} in the text) had no entry; {report.translated:,} have "
             f"{report.entries:,} now"
         )
-        for name, found in report.sources.items():
-            right = f"; {_share(found.right, found.tokens)} of these have one that is in the reference"
+        for name, source in report.sources.items():
+            right = f"; {_share(source.right, source.tokens)} of these have one that is in the reference"
             yield (
-                f"  {name}: {found.words:,} words ({found.tokens:,} in the text)"
-                f"{right if found.right is not None else ''}; its best is right for {100 * found.trust:.0f}% of rare "
+                f"  {name}: {source.words:,} words ({source.tokens:,} in the text)"
+                f"{right if source.right is not None else ''}; its best is right for {100 * source.trust:.0f}% of rare "
                 "known words"
             )
         if report.right is not None:

@@ -39,7 +39,7 @@ Example:
     click.option("--moses-bin", metavar="FOLDER", help="Folder of Moses' programs.  [default: the PATH]"),
     click.option("--extra", default="", show_default=False, metavar="ARGUMENTS",
                  help="More arguments for the program, as in --extra '--log-prob'."),
-    threads_option("Threads for sorting and for the programs that take a number."),
+    threads_option("Threads for sorting, and for programs that support several."),
     None,
     json_option,
     quiet_option,
@@ -51,9 +51,8 @@ def command(
 ) -> None:  # fmt: skip
     """Convert a table to a binary format with Moses' programs.
 
-    TABLE is a phrase table in text form.  The number of scores and all else that the program must be told is read from
-    it.  A table that is not sorted as Moses needs it is sorted on the way.  Prints the lines for the [feature] section
-    of moses.ini.
+    TABLE is a phrase table in text form.  The number of scores and other arguments of the program are read from it.  If
+    it is not sorted as Moses requires, a sorted copy is used.  Prints the lines for the [feature] section of moses.ini.
     """
     from moses_compat.ini.editing import writable_path
     from moses_compat.tables.binarize import BinarizeOptions, binarize, output_path, reordering_output_path
@@ -78,7 +77,7 @@ def command(
     watch = TerminalWatch(quiet)
     size = os.path.getsize(table) if os.path.isfile(table) else 0
     with TableProgress("check", size, quiet) as progress:
-        made = binarize(table, output, options, reordering, name, watch.say, watch.warn, progress)
-    document({"features": [binary.feature_line for binary in made]})
-    for binary in made if json_file != "-" else ():
+        binaries = binarize(table, output, options, reordering, name, watch.say, watch.warn, progress)
+    document({"features": [binary.feature_line for binary in binaries]})
+    for binary in binaries if json_file != "-" else ():
         click.echo(binary.feature_line)

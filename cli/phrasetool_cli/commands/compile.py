@@ -17,17 +17,17 @@ Example:
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @sections(
     None,
-    click.option("--demo", is_flag=True, help="Only kernels that `phrasetool demo` calls, in half the time."),
+    click.option("--demo", is_flag=True, help="Compile only the kernels of `phrasetool demo`, in half the time."),
     json_option,
     quiet_option,
 )
 def command(demo: bool, json_file: str | None, quiet: bool) -> None:
     """Precompile numba kernels.
 
-    Needed once after an installation from source.  Wheels for Linux on x86-64 bring their kernels compiled.  With a C
-    compiler a library is made that every command loads in milliseconds, next to the installed package or, where that
-    cannot be written, in the user's cache folder.  Without one numba keeps what it compiles.
-    A library that is current is left alone.
+    Run this once after an installation from source.  Wheels for Linux on x86-64 contain compiled kernels.  With a C
+    compiler, builds a library that every command loads in milliseconds, next to the installed package or, if that is
+    not writable, in the user's cache folder.  Without a C compiler, numba caches what it compiles.
+    A library that is up to date is not built again.
     """
     from phrasetool.kernels.building import build_all, count_kernels
 
@@ -35,6 +35,6 @@ def command(demo: bool, json_file: str | None, quiet: bool) -> None:
     packages = ["phrasetool", "moses_compat"]
     with watch.items("compile", count_kernels(packages, demo), "kernel") as tick:
         built = build_all(packages, lambda: tick(1), demo, available_processors())
-    for package, made in built.items():
-        watch.say(f"{made.kernels} kernels of {package}: {made.place}")
-    document({"packages": {package: vars(made) for package, made in built.items()}})
+    for package, result in built.items():
+        watch.say(f"{result.kernels} kernels of {package}: {result.place}")
+    document({"packages": {package: vars(result) for package, result in built.items()}})

@@ -31,11 +31,11 @@ def command(
 ) -> None:
     """Convert a table to Parquet, to text, or to part files.
 
-    TABLE is a Moses phrase table in text form, or such a Parquet file.  Nothing is lost: the text comes back byte for
-    byte, whatever its oddities.  In Parquet, a line is a row with columns source, target, score_1, score_2, ...,
-    alignment, count_target, count_source, count_joint, sparse, properties; the columns extra, scores_text, counts_text,
-    tail and raw hold what is written in an unusual way.  Rows may be removed or given more scores with any program
-    before they become text again.
+    TABLE is a Moses phrase table in text form, or a Parquet file from this command.  The conversion is lossless: the
+    text is restored byte for byte, whatever its formatting.  In Parquet, a line is a row with columns source, target,
+    score_1, score_2, ..., alignment, count_target, count_source, count_joint, sparse, properties; the columns extra,
+    scores_text, counts_text, tail and raw hold parts with unusual formatting.  Other programs may remove rows or add
+    scores before the table is converted to text again.
     """
     from moses_compat.files.packing import packing_for
     from moses_compat.files.streams import Input, Output
@@ -45,7 +45,7 @@ def command(
     check_outputs([table], [output], folders=part_entries is not None)
     document = json_document(json_file, [table], [output])
     if part_entries is not None:
-        # Here: it would be part of every other start.
+        # Imported here, so that it does not delay other runs.
         from moses_compat.jobs.table_parts import document as part_document
         from moses_compat.jobs.table_parts import split_table
 

@@ -47,8 +47,7 @@ Example:
     output_option("Translations."),
     click.option("--n-best-list", "n_best", nargs=2, type=(str, click.IntRange(1)), metavar="FILE N",
                  help="Also write an n-best list in Moses' format."),
-    click.option("--all-derivations", is_flag=True, help="List derivations that differ in segmentation only, "
-                                                         "too."),
+    click.option("--all-derivations", is_flag=True, help="Also list derivations that differ only in segmentation."),
     click.option("--segmentation", is_flag=True,
                  help="Add spans and word alignments to the n-best list."),
     json_option,
@@ -66,13 +65,13 @@ def command(
 ) -> None:  # fmt: skip
     """Translate text with a phrase-based model.
 
-    TEXT has one tokenised sentence a line; `-` is standard input.  The model is a moses.ini with text phrase tables,
-    language models (ARPA text or kenlm's binary files) and, if there is one, a text reordering table; with the same
-    limits the search finds what Moses finds.  Moses breaks ties by memory addresses, and its stack search extends
-    hypotheses in the order of their hashes: ties, and n-best lists of that search where stacks were pruned, may differ.
+    TEXT has one tokenised sentence per line; `-` is standard input.  The model is a moses.ini with text phrase tables,
+    language models (ARPA text or kenlm's binary files) and, optionally, a text reordering table.  With the same limits,
+    the search finds what Moses finds, except for ties, and for n-best lists of the stack search where stacks were
+    pruned: Moses breaks ties by memory addresses, and its stack search extends hypotheses in the order of their hashes.
 
-    A text of twenty tokens or more of which less than 30 % are in the table is refused, and a language model that knows
-    few of its target words.
+    A text of twenty tokens or more is refused if less than 30 % of them are in the table; a language model is refused
+    if it knows few of the table's target words.
     """
     from moses_compat.corpora.texts import read_sentences, surface_words
     from moses_compat.engine.development_check import check_language_models, report_coverage, warn_of_long_jumps
@@ -135,7 +134,7 @@ def command(
 
 
 def load_translator(model: MosesModel, text: bytes, threads: int, quiet: bool) -> tuple[Translator, InputPhrases]:
-    """Load what the translation of a text needs; see `MosesModel.load`."""
+    """Load the translator and the phrases of a text; see `MosesModel.load`."""
     watch = TerminalWatch(quiet)
     with watch.reading(model.tables) as progress:
         translator, source = model.load(text, threads, progress)

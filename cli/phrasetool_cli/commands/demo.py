@@ -1,9 +1,8 @@
-"""`phrasetool demo`: the whole workflow in some minutes, from 1,020 sentence pairs to a phrase table, a model, a pruned
-and an annotated table, translations and BLEU.
+"""`phrasetool demo`: the whole workflow on a small corpus, in some minutes.
 
-Runs the commands that a user would type, on a small Chinese-English corpus written for this project, and explains what
-each of them shows.  What a missing package would make (`eflomal` the alignment, `torch` the model) is copied from files
-that phrasetool brings.
+Runs the commands that a user would type and explains their output, from 1,020 Chinese-English sentence pairs, written
+for this project, to a phrase table, a model, a pruned and an annotated table, translations and BLEU.  If a package is
+missing (`eflomal` for the alignment, `torch` for the model), its result is copied from the files of phrasetool.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ FILES = Path(__file__).parents[1] / "demo"
 WORD = "经济"
 SIZE = 0.9
 README = "README.txt"
-# The first line of a folder's README: what tells a folder of the demo, which may be made again, from a user's own.
+# First line of the README, which identifies a folder of the demo; such a folder may be overwritten.
 MARK = "Made by `phrasetool demo`; everything here may be deleted."
 
 _CONTENTS = f"""\
 {MARK}
 
 corpus.zh, corpus.en   1,020 Chinese-English sentence pairs, written for phrasetool; CC0 1.0
-engine/                what a translator needs: the corpus in three parts (train, dev, test), the alignment of the
+engine/                files of a translator: the corpus in three parts (train, dev, test), the alignment of the
                        training part (aligned.gz), the phrase table made from it, a reordering table, a language model
                        and moses.ini
-model/                 what phrases of both languages mean, learnt from pairs.gz
+model/                 encoders of phrases of both languages, trained on pairs.gz
 """
 _MADE = """\
 pairs.gz               phrase pairs that forced decoding of the training part used
@@ -51,7 +50,7 @@ scores.parquet         both similarities of every entry, kept for pruning again
 full.en, pruned.en, annotated.en   test.zh in English, by each of the tables
 """
 _NEXT = """\
-What to try next:
+Next steps:
   phrasetool prune {0}/engine/phrase-table.gz --method count --target-size 60% --protect words -o {0}/smaller.gz
   phrasetool annotate {0}/engine/phrase-table.gz -o - | head -3
   phrasetool show {0}/engine/phrase-table.gz "不 同意" -m {0}/model
@@ -60,10 +59,10 @@ On your own Moses model, all steps in one command, with a development set of som
 
 
 def prepare(out: Path) -> None:
-    """Put the corpus and a model into a new folder, or one that the demo made before.
+    """Write the corpus and its three parts to a new folder, or to one that the demo made before.
 
     Raises:
-        PhraseToolError: the folder holds something else.
+        PhraseToolError: the folder is not empty, and not one of the demo.
     """
     if out.exists() and not _is_ours(out):
         raise PhraseToolError(f"{out}: exists and is not a folder that the demo made; name another one")
@@ -92,14 +91,14 @@ def has(*packages: str) -> bool:
 
 
 class Demo:
-    """The steps, in the order in which they are shown.
+    """The steps of the demo, in order.
 
     Args:
-        out: folder for everything that is made.
-        silent: whether nothing is shown of what commands print.
+        out: output folder.
+        silent: whether the output of commands is hidden.
 
     Attributes:
-        commands: those that were run, word by word.
+        commands: commands that were run, as lists of words.
     """
 
     def __init__(self, out: Path, silent: bool = False) -> None:
@@ -120,7 +119,7 @@ class Demo:
             words.append("-q")
         else:
             print("\n$ phrasetool " + " ".join(f'"{word}"' if " " in word else word for word in words), flush=True)
-        # Commands do what is shown, whatever a configuration in the current folder says.
+        # A configuration file in the current folder must not change what the commands do.
         code = f"import sys; from phrasetool_cli.main import main; main(['--config', {os.devnull!r}, *sys.argv[1:]])"
         subprocess.run(
             [sys.executable, "-c", code, *words], check=True, env={**os.environ, "COLUMNS": "120"},
@@ -128,7 +127,7 @@ class Demo:
         )  # fmt: skip
 
     def files(self) -> None:
-        """The corpus, a table, an engine and the model, without a step that takes long."""
+        """Write the corpus, a table, an engine and the model, without the slow steps."""
         prepare(self.out)
         shutil.copytree(FILES / "model", self.model)
         shutil.copy(FILES / "aligned.gz", self.engine)
@@ -137,7 +136,7 @@ class Demo:
         print(f"{self.out}/ holds a corpus, a phrase table, an engine and a model: see {self.out / README}.")
 
     def whole(self) -> None:
-        """Everything, from text to BLEU."""
+        """Run all steps, from text to BLEU."""
         began = time.monotonic()
         prepare(self.out)
         self._build()
@@ -148,9 +147,7 @@ class Demo:
         self._translate()
         with open(self.out / README, "a", encoding="utf-8") as file:
             file.write(_MADE)
-        self.say(
-            f"Done in {time.monotonic() - began:.0f} s. What each file in {self.out}/ is stands in {README} there."
-        )
+        self.say(f"Done in {time.monotonic() - began:.0f} s. {self.out / README} describes each file.")
         self.say(_NEXT.format(self.out))
 
     def _build(self) -> None:
@@ -167,36 +164,36 @@ class Demo:
         if align and has("eflomal"):
             self.run("align", *train, "-o", aligned)
         elif align:
-            print("(eflomal is not installed: the alignment is the one that phrasetool brings.)")
+            print("(eflomal is not installed: the included alignment is used.)")
             shutil.copy(FILES / "aligned.gz", aligned)
         self.run("extract", *train, aligned, "-o", self.table, "--reordering-out", reordering)
         self.run("lm", train[1], "--order", "3", "-o", lm)
         self.run("moses-ini", "--table", self.table, "--reordering-table", reordering, "--lm", lm, "-o", self.ini)
 
     def _learn(self) -> Path:
-        """Forced decoding, training and the model's evaluation; returns the pairs that were learnt from."""
+        """Run forced decoding, and train and evaluate the model; return the file of the training pairs."""
         self.say("3. PHRASE PAIRS THAT ARE REALLY USED: decode every training sentence to its own translation.")
         train = [self.engine / f"train.{language}" for language in ("zh", "en")]
         pairs = self.out / "pairs.gz"
         self.run("force-decode", "--moses-ini", self.ini, *train, "--leave-one-out", "-o", pairs)
         learnt, held_out = self._split(pairs)
-        self.say("4. LEARN from them what phrases mean, in both languages.")
+        self.say("4. TRAIN encoders of the phrases of both languages on these pairs.")
         if has("torch", "gensim"):
-            print("(So few pairs want softer targets than the defaults, which are made for real tables.)")
+            print("(So few pairs need softer targets than the defaults, which suit real tables.)")
             self.run(
                 "train", learnt, "-o", self.model, "--temperature", "0.2", "--vector-scale", "0.1", "--quiet",
             )  # fmt: skip
         else:
-            print("(torch or gensim is not installed: the model is the one that phrasetool brings.)")
+            print("(torch or gensim is not installed: the included model is used.)")
             shutil.copytree(FILES / "model", self.model)
         self.say(
-            "5. JUDGE the model on pairs it has not seen. (Two thousand pairs are very few; real tables give far more.)"
+            "5. EVALUATE the model on held-out pairs. (Two thousand pairs are very few; real tables give far more.)"
         )
         self.run("evaluate-model", held_out, "-m", self.model, "--candidates", "200")
         return learnt
 
     def _split(self, pairs: Path) -> tuple[Path, Path]:
-        """Hold out every tenth pair, so that the model is judged on pairs it has not seen."""
+        """Hold out every tenth pair, so that the model is evaluated on unseen pairs."""
         with gzip.open(pairs, "rt", encoding="utf-8") as file:
             lines = file.readlines()
         train, held_out = self.out / "train.txt", self.out / "held-out.txt"
@@ -246,8 +243,8 @@ class Demo:
             self.run("neighbours", phrase, "-m", self.model, "--pairs", pairs, "-k", "4")
 
     def _translate(self) -> None:
-        """BLEU of the full, the pruned and the annotated table on sentences that nothing was learnt from."""
-        self.say("10. TRANSLATE 102 sentences that nothing was learnt from, with the full, pruned and annotated table.")
+        """Show BLEU of the full, the pruned and the annotated table on held-out sentences."""
+        self.say("10. TRANSLATE 102 held-out sentences with the full, pruned and annotated table.")
         test, annotated_ini = self.engine / "test.zh", self.out / "annotated.ini"
         full, pruned, richer = (self.out / f"{name}.en" for name in ("full", "pruned", "annotated"))
         self.run("decode", "--moses-ini", self.ini, test, "-o", full)
@@ -269,13 +266,13 @@ class Demo:
 
 
 def read_table(path: Path) -> list[list[str]]:
-    """The fields of every line."""
+    """Return the fields of every line."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         return [line.rstrip("\n").split(" ||| ") for line in file]
 
 
 def similarities(path: Path) -> list[tuple[float, str, str]]:
-    """Mean similarity, source and target of a table annotated with raw similarities, the least similar first."""
+    """Return mean similarity, source and target of entries with raw similarities, the least similar first."""
     rows = []
     for fields in read_table(path):
         st, ts = (float(score) for score in split_words(fields[2])[-2:])
@@ -301,14 +298,14 @@ Example:
 def command(folder: Path, files: bool, json_file: str | None, quiet: bool) -> None:
     """Run the whole workflow on a small corpus.
 
-    Runs some twenty commands and explains what each of them shows.  Everything they make goes to FOLDER, demo-output if
-    none is named: one that is new or empty, or that the demo made before.  It takes a minute or two.
+    Runs some twenty commands and explains their output.  All files are written to FOLDER, by default demo-output, which
+    must be new or empty, or made by an earlier demo.  The demo takes a minute or two.
     """
     document = json_document(json_file)
-    # The document takes the place of all text there.
+    # The document replaces all text on standard output.
     silent = quiet or json_file == STANDARD
     demo = Demo(folder, silent)
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere if silent else sys.stdout):
         demo.files() if files else demo.whole()
-    made = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-    document({"folder": str(folder), "files": made, "commands": demo.commands})
+    paths = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    document({"folder": str(folder), "files": paths, "commands": demo.commands})

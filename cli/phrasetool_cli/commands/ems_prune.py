@@ -28,9 +28,9 @@ _FACTORS = re.compile(r"\.\d+(,\d+)*-\d+(,\d+)*$")
 def command(arguments: tuple[str, ...]) -> None:
     """Prune a table as called by Moses' EMS.
 
-    IN.gz (or IN) is read and OUT.gz written, as `custom-phrase-table-pruning` of Moses' EMS expects of a command.
-    EMS appends the names of two tables without their ending.  A factored table that was given a suffix, such as
-    IN.0-0,1.gz, is found too, and written with the same suffix.  All options are those of `phrasetool prune`.
+    Reads IN.gz (or IN) and writes OUT.gz, as `custom-phrase-table-pruning` of Moses' EMS requires.
+    EMS appends the names of the two tables without their ending.  A factored table with a suffix, such as
+    IN.0-0,1.gz, is found, too, and written with the same suffix.  The options are those of `phrasetool prune`.
 
     \b
     In the [TRAINING] section of an EMS configuration:
@@ -54,7 +54,7 @@ def command(arguments: tuple[str, ...]) -> None:
 
 
 def _find(stem: str) -> tuple[str, str]:
-    """The table that a stem means, and the suffix of its factors."""
+    """Return the table with a file name stem, and the suffix of its factors."""
     for path in (f"{stem}.gz", stem):
         if os.path.isfile(path):
             return path, ""

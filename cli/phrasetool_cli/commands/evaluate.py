@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from phrasetool.smt.evaluation.metrics import MetricReport, SystemScore
 
 _METRICS = ("bleu", "chrf", "ter")
-# Words of a line times those of its reference: TER takes 18 bytes for each.
+# Maximum product of the words of a line and those of its reference: TER takes 18 bytes for each pair.
 _MOST_EDIT_CELLS = 10**8
 
 
@@ -42,7 +42,7 @@ Example:
     click.option("--tokenize", type=click.Choice(["none", "13a", "intl", "char", "zh"]), default="none",
                  help="sacrebleu's tokenizer for BLEU; none: split at spaces."),
     click.option("--runs", type=click.IntRange(1), default=1, metavar="N",
-                 help="Files of each system, one after another, one for each tuning."),
+                 help="Consecutive files of each system, one for each tuning run."),
     "Significance tests",
     click.option("--paired", type=click.Choice(["bootstrap", "approximate-randomization"]), default="bootstrap",
                  help="Paired test of each system against the first."),
@@ -61,20 +61,19 @@ def command(
 ) -> None:  # fmt: skip
     """Score translations (BLEU, chrF, TER) and test differences.
 
-    The first of several files is the baseline that the others are compared with.  sacrebleu does the scoring and the
-    tests.  Files are plain or gzip, - is standard input.  The ± is half the width of the 95 % interval over bootstrap
-    samples; p is the chance of a difference as large between systems equally good.  The p of the bootstrap is
-    sacrebleu's, from absolute differences, and may be much smaller than the interval suggests: where the interval
-    contains 0, no star is shown.
+    The first of several files is the baseline that the others are compared with.  Scores and tests are computed with
+    sacrebleu.  Files are plain or gzip, - is standard input.  The ± is half the width of the 95 % interval over
+    bootstrap samples; p is the probability of a difference this large between equally good systems.  The p of the
+    bootstrap is sacrebleu's, from absolute differences, and may be much smaller than the interval suggests; if the
+    interval contains 0, no star is shown.
 
-    Differences are those of unrounded scores.  Their intervals are percentiles, and need not lie symmetrically around
-    them.
+    Differences are those of unrounded scores.  Their intervals are percentiles, and need not be symmetric around them.
 
     With --margin, a system is non-inferior to the baseline in a metric if the 95 % interval of the difference excludes
-    a loss of POINTS.  The margin is in points of each metric: choose it for the one that decides, before the test.
+    a loss of POINTS.  The margin is in points of each metric: choose it before the test, for the metric that decides.
 
-    Tunings of one system that differ in their random seed give different scores.  With --runs 3, the first three files
-    are the baseline after three tunings, the next three another system.  Scores are means, and s.d. is the standard
+    Tuning runs of one system with different random seeds give different scores.  With --runs 3, the first three files
+    are the baseline after three tuning runs, the next three another system.  Scores are means, and s.d. is the standard
     deviation over the runs.  Tests and intervals are over the sentences of all runs.
     """
     from moses_compat.corpora.texts import read_text_lines
@@ -103,11 +102,11 @@ def command(
     document = json_document(json_file, [*hypotheses, *references])
     texts = {path: read_text_lines(path) for path in (*hypotheses, *references)}
     for path in hypotheses:
-        for other in references:
-            _check_lengths(path, len(texts[path]), other, len(texts[other]))
+        for reference in references:
+            _check_lengths(path, len(texts[path]), reference, len(texts[reference]))
     for path in references:
         if not any(map(split_words, texts[path])):
-            raise DataError(display_name(path), "has no words; expected a translation a line")
+            raise DataError(display_name(path), "has no words; expected one translation per line")
     if "ter" in metrics:
         _refuse_long_lines(texts, hypotheses, references)
     reports = evaluate(
@@ -148,7 +147,7 @@ def _check_lengths(path: str, lines: int, reference: str, expected: int) -> None
 def _refuse_long_lines(
     texts: Mapping[str, Sequence[str]], hypotheses: Sequence[str], references: Sequence[str]
 ) -> None:
-    """Refuse lines for whose table of edit distances, a cell for each pair of words, sacrebleu lacks the memory.
+    """Refuse lines whose table of edit distances in sacrebleu, a cell for each pair of words, is too large for memory.
 
     Raises:
         DataError: a line and its reference have too many words.
@@ -157,16 +156,16 @@ def _refuse_long_lines(
     from phrasetool.errors import DataError
     from phrasetool.text_splitting import split_words
 
-    for path, other in itertools.product(hypotheses, references):
-        for number, (line, reference) in enumerate(zip(texts[path], texts[other], strict=True), 1):
-            # A word and the space behind it have two characters or more.
+    for path, reference_path in itertools.product(hypotheses, references):
+        for number, (line, reference) in enumerate(zip(texts[path], texts[reference_path], strict=True), 1):
+            # A word and the space after it have two characters or more.
             if (len(line) + 1) * (len(reference) + 1) <= 4 * _MOST_EDIT_CELLS:
                 continue
             words, of_reference = len(split_words(line)), len(split_words(reference))
             if words * of_reference > _MOST_EDIT_CELLS:
                 message = (
                     f"the line has {words:,} words and its reference {of_reference:,}, too many for TER; expected a "
-                    "sentence a line; --metrics bleu,chrf leaves TER out"
+                    "sentence per line; --metrics bleu,chrf leaves TER out"
                 )
                 raise DataError(display_name(path), message, number)
 

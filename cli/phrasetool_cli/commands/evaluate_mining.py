@@ -38,12 +38,12 @@ _FORMS = ("svg", "png", "pdf")
 def command(mined: str, gold: str, figure: str | None, json_file: str | None, quiet: bool) -> None:
     """Measure mined sentence pairs against a gold standard.
 
-    MINED is what `phrasetool mine` writes: score, source and target, with tabs between.  GOLD has all right pairs,
-    source and target with a tab between; sentences, or their names after `mine --ids`.
+    MINED is the output of `phrasetool mine`: score, source and target, separated by tabs.  GOLD has all true pairs,
+    source and target separated by a tab: sentences, or their names after `mine --ids`.
 
-    Two rows of precision, recall and F1 are printed: of all pairs of MINED, and at the threshold with the best F1.
+    Prints two rows of precision, recall and F1: of all pairs of MINED, and at the threshold with the best F1.
     Choose a threshold on other texts than those you report.  Accuracy@1 is the share of gold sources whose best target
-    in MINED is right; to ask for it, mine with --retrieval forward and without a threshold.
+    in MINED is correct; to measure it, mine with --retrieval forward and without a threshold.
     """
     from moses_compat.files.paths import display_name
     from moses_compat.files.streams import Output

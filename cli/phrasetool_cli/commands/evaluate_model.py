@@ -55,16 +55,16 @@ def command(
 ) -> None:  # fmt: skip
     """Measure a model on held-out data.
 
-    The figures show how well the model finds the true target of every source of PAIRS, which should be held out from
-    training.  Each target is ranked among the targets of N pairs by the mean of both similarities.
+    For a phrase model, give PAIRS held out from training: the figures show how well it finds the true target of every
+    source.  Each target is ranked among the targets of N pairs by the mean of both similarities.
 
-    Of a classifier of sentence pairs, give SOURCE and TARGET of a bitext, or PAIRS: the figures show how well it tells
-    true pairs from five random ones for each, and from targets that hold a translation or are a part of one.
+    For a classifier of sentence pairs, give SOURCE and TARGET of a bitext, or PAIRS: the figures show how well it
+    separates each true pair from five random ones, and from targets that contain a translation or are a part of one.
 
-    Of a tagger, give a TREEBANK in CoNLL-U: the figures show how many words get the right part of speech.
+    For a tagger, give a TREEBANK in CoNLL-U: the figures show the share of words with the correct part of speech.
 
-    Of an encoder of syntax, give a TAGGED text, as `phrasetool tag` writes it: the figures show how many of the nearest
-    sentences have the same parts of speech, and how well distances agree (FD, the lower the better; rho, the higher).
+    For a syntactic encoder, give a TAGGED text, as `phrasetool tag` writes it: the figures show how many of the nearest
+    sentences have the same parts of speech, and how well distances agree (lower FD is better, higher rho is better).
     """
     from phrasetool.models.saved_model import read_model_config
 
@@ -95,16 +95,16 @@ def command(
 def evaluate_texts(
     inputs: tuple[str, ...], folder: str, document: Callable[[dict[str, Any]], None], silent: bool
 ) -> None:
-    """Measure a model of a family that measures itself, see `SavedModel.evaluate`.
+    """Measure a model of a family with its own evaluation, see `SavedModel.evaluate`.
 
     Args:
         inputs: held-out texts.
-        folder: of the model.
+        folder: model folder.
         document: receives the figures, for `--json`.
-        silent: print nothing.
+        silent: whether to print nothing.
 
     Raises:
-        PhraseToolError: the model or a text cannot be read, the texts do not fit, or the family is not measured.
+        PhraseToolError: the model or a text cannot be read, the texts do not match, or the family has no evaluation.
     """
     from moses_compat.corpora.texts import read_sentences
     from phrasetool.models.saved_model import load_saved_model, wrong_family
@@ -124,7 +124,7 @@ def evaluate_texts(
             click.echo(f"  {name:<24} {value:8.4f}")
 
 
-# Words of a side.
+# Default maximum words of a side.
 _MAX_LENGTH = 7
 
 
@@ -136,19 +136,19 @@ def evaluate_phrases(
 
     Args:
         inputs: phrase pairs.
-        folder: of the model.
+        folder: model folder.
         max_length: pairs with more words on a side are left out.
-        limit: pairs at most, drawn at random.
-        candidates: each true target is ranked among as many.
-        seed: of what is drawn, and of random words.
-        force: go on although the pairs are of other languages.
-        quiet: no warnings.
+        limit: maximum number of pairs, drawn at random.
+        candidates: number of candidates that each true target is ranked among.
+        seed: random seed of the drawn pairs and of random words.
+        force: whether to continue if the pairs are of other languages.
+        quiet: whether to show warnings only.
         document: receives the figures, for `--json`.
-        silent: print nothing.
+        silent: whether to print nothing.
 
     Raises:
-        click.UsageError: there is another number of inputs.
-        PhraseToolError: the model or the pairs cannot be read, or do not fit.
+        click.UsageError: there is more than one input.
+        PhraseToolError: the model or the pairs cannot be read, or do not match.
     """
     import numpy as np
 
@@ -204,16 +204,16 @@ def evaluate_classifier(
 
     Args:
         inputs: the two sides of a bitext, or phrase pairs.
-        folder: of the model.
-        max_length: pairs with more words on a side are left out; None for what the model reads.
-        limit: pairs at most, drawn at random.
-        seed: of what is drawn.
+        folder: model folder.
+        max_length: pairs with more words on a side are left out; None for the maximum of the model.
+        limit: maximum number of pairs, drawn at random.
+        seed: random seed of the drawn pairs and of negative pairs.
         document: receives the figures, for `--json`.
-        silent: print nothing.
+        silent: whether to print nothing.
 
     Raises:
-        click.UsageError: there are more inputs.
-        PhraseToolError: the model or an input cannot be read, or there is nothing to tell apart.
+        click.UsageError: there are more than two inputs.
+        PhraseToolError: the model or an input cannot be read, or there are no negative pairs.
     """
     import numpy as np
 
@@ -267,13 +267,13 @@ def evaluate_tagger(
 
     Args:
         inputs: one treebank.
-        folder: of the model.
-        language: of the treebank.
+        folder: model folder.
+        language: language of the treebank.
         document: receives the figures, for `--json`.
-        silent: print nothing.
+        silent: whether to print nothing.
 
     Raises:
-        click.UsageError: there are more inputs, or the language is missing or unknown.
+        click.UsageError: there is more than one input, or the language is missing or unknown.
         PhraseToolError: the model or the treebank cannot be read.
     """
     from moses_compat.corpora.treebanks import read_conllu
@@ -312,20 +312,20 @@ def evaluate_syntax(
     inputs: tuple[str, ...], folder: str, sentences: str | None, seed: int, literal: bool,
     document: Callable[[dict[str, Any]], None], silent: bool,
 ) -> None:  # fmt: skip
-    """Measure an encoder of syntax and print the figures.
+    """Measure a syntactic encoder and print the figures.
 
     Args:
         inputs: one tagged text.
-        folder: of the model.
-        sentences: the words, where the tagged text has tags alone.
-        seed: of what is drawn.
-        literal: FD as the paper defines it.
+        folder: model folder.
+        sentences: file of the words, if the tagged text has tags only.
+        seed: random seed.
+        literal: whether to compute FD as the paper defines it.
         document: receives the figures, for `--json`.
-        silent: print nothing.
+        silent: whether to print nothing.
 
     Raises:
-        click.UsageError: there are more inputs.
-        PhraseToolError: the model or a text cannot be read, or no six sentences are alike.
+        click.UsageError: there is more than one input.
+        PhraseToolError: the model or a text cannot be read, or no six sentences have the same parts of speech.
     """
     from moses_compat.corpora.treebanks import read_tagged_text
     from phrasetool.syntax.evaluation import syntax_quality
@@ -345,7 +345,7 @@ def evaluate_syntax(
     click.echo(f"{result.sentences:,} sentences, {model.signature}")
     click.echo(f"{result.grouped:,} of them in {result.groups:,} groups with the same parts of speech")
     click.echo(f"  {'':<10} {'1-NN':>6} {'5-NN':>6} {'FD':>6} {'rho':>6}")
-    for name, one in result.vectors.items():
-        figures = f"{one.nearest_1:6.1%} {one.nearest_5:6.1%} {one.fd:6.3f} {one.rho:6.3f}"
+    for name, quality in result.vectors.items():
+        figures = f"{quality.nearest_1:6.1%} {quality.nearest_5:6.1%} {quality.fd:6.3f} {quality.rho:6.3f}"
         click.echo(f"  {name:<10} {figures}   {_SYNTAX_VECTORS[name]}")
     click.echo(f"  {'chance':<10} {result.chance:6.1%} {result.chance:6.1%}")

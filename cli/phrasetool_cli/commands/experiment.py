@@ -23,7 +23,7 @@ _EXAMPLE = """\b
 CONFIG is TOML with relative paths; what has a value here is optional:
   output = "experiment", name, seed = 1, samples = 1000
   [data.bitext]      source, target: the bitext of the table
-  [data.dev]         source, target: tokenised, a sentence a line
+  [data.dev]         source, target: tokenised, one sentence per line
   [data.tests.NAME]  source, target; as many as there are
   [moses]            a finished model instead of one built from the bitext:
                      ini, optionally table, reordering_table, pairs
@@ -63,7 +63,7 @@ Example:
 @click.option("--quick", is_flag=True,
               help="Run fewer methods, sizes and iterations, into FOLDER/quick.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(1), metavar="N", help="Random seed, instead of that of CONFIG.")
-@threads_option("Worker threads, for everything.")
+@threads_option("Worker threads of all steps.")
 @cluster_options
 @force_option
 @json_option
@@ -74,11 +74,11 @@ def command(
 ) -> None:  # fmt: skip
     """Compare pruning and annotation methods, with a report.
 
-    From a bitext or a finished Moses model: what is missing is made, then the table is pruned by many methods to many
-    sizes, and what the decoder makes of each is scored.  A ladder adds columns, new entries and reranking, one on top
-    of the other, and prunes after all.  FOLDER gets report.html and report.md, the tables as Parquet,
-    build/ with what was trained and runs/ with the translations.  An experiment that was interrupted goes on where it
-    was: the same command does only what is not done.
+    Starts from a bitext or a finished Moses model and builds what is missing, then prunes the table by many methods to
+    many sizes, and scores the translations with each pruned table.  A ladder (cumulative ablation) adds columns, new
+    entries and reranking one after another, and finally prunes.  FOLDER gets report.html and report.md, the tables as
+    Parquet, build/ with the trained models and runs/ with the translations.  The same command continues an interrupted
+    experiment, and repeats no finished work.
     """
     from moses_compat.experiments.config import read_experiment_config
 
@@ -95,7 +95,7 @@ def command(
     document = json_document(json_file, [config])
     runner, cluster = chosen_runner(engine, address, threads), None
     if runner:
-        # Commands meet on the cluster that begins here, too.
+        # Commands join the cluster that was started here, too.
         cluster = Cluster(runner, ("--engine", engine, "--address", runner.address))
     frames = run_experiment(settings, PROGRAM, threads, available_processors(), TerminalWatch(quiet), cluster)
     document({"name": settings.name, "folder": settings.output, **records_of(frames)})

@@ -41,7 +41,7 @@ _FLAGS = {
 
 
 def _two_languages(value: str) -> tuple[str, str]:
-    """SOURCE,TARGET, as in de,en or zh-Hans,en."""
+    """Parse SOURCE,TARGET, as in de,en or zh-Hans,en."""
     if not re.fullmatch(r"[A-Za-z]{2,8}(-\w{1,8})*,[A-Za-z]{2,8}(-\w{1,8})*", value):
         raise click.BadParameter(f"{value!r} is not two codes of languages, as in de,en")
     source, _, target = value.partition(",")
@@ -91,31 +91,31 @@ export_options = sections(
 
 
 def checked(kind: str, values: dict[str, Any], named: set[str]) -> dict[str, Any]:
-    """The options that belong to what is written, with its defaults.
+    """Return the options that apply to a target format, with its defaults.
 
     Args:
-        kind: what is written.
-        values: the values of all options.
-        named: the options that were given.
+        kind: the target format.
+        values: values of all options by name.
+        named: names of the options that were given.
 
     Raises:
-        click.UsageError: one was given that does not belong to it, or two do not go together.
+        click.UsageError: an option does not apply to the format, or options contradict each other.
     """
-    forms, wanted = _KINDS[kind]
+    forms, applicable = _KINDS[kind]
     for name in _FLAGS:
-        if name in named and name not in wanted:
-            raise click.UsageError(f"{_FLAGS[name]} does not go with --to {kind}")
+        if name in named and name not in applicable:
+            raise click.UsageError(f"{_FLAGS[name]} cannot be used with --to {kind}")
     if values["form"] and values["form"] not in forms:
-        raise click.UsageError(f"--to {kind} has the forms {', '.join(forms)}, not {values['form']}")
+        raise click.UsageError(f"--to {kind} has the formats {', '.join(forms)}, not {values['form']}")
     if values["model_folder"] and values["columns"]:
         raise click.UsageError("-m and --similarity-columns are two sources of similarities; give one")
     if "scale" in named and not values["columns"]:
         raise click.UsageError("--scale is for --similarity-columns")
-    options = {name: value for name, value in values.items() if name in wanted}
+    options = {name: value for name, value in values.items() if name in applicable}
     if forms:
         options["form"] = values["form"] or forms[0]
     if (options.get("form") == "tbx") != bool(values["languages"]):
-        raise click.UsageError("--format tbx and --languages go together")
+        raise click.UsageError("--format tbx and --languages must be given together")
     if kind == "lexicon":
         by_count = [_FLAGS[name] for name in ("count", "stop_words") if name in named and values[name]]
         options["by_count"] = " or ".join(by_count)
@@ -148,14 +148,14 @@ def command(
     \b
     vmap       vocabulary map of CTranslate2
     shortlist  lexical shortlist of Marian and Firefox
-    lexicon    term pairs, the surest first
+    lexicon    term pairs, the best first
     bicleaner  probabilistic dictionaries of Bicleaner
 
-    Candidates of a source phrase in a vmap or shortlist are the words of its translations, by the sum of their
+    Candidates of a source phrase in a vmap or shortlist are the words of its translations, ranked by the sum of their
     probabilities.  Pairs of a lexicon are ranked by the probabilities of both directions and by length.  Words are
     written without Moses' escapes, or as subword units.
 
-    TABLE has the scores of Moses' training; for a vmap or shortlist, it is sorted (LC_ALL=C).
+    TABLE must have the scores of Moses' training; for a vmap or shortlist, it must be sorted (LC_ALL=C).
 
     """
     from moses_compat.tables.blocks import TableScan
@@ -171,9 +171,9 @@ def command(
     watch = TerminalWatch(quiet)
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line,
                      warn=watch.warn)  # fmt: skip
-    report, said = _export(kind, table, output, options, scan, watch)
+    report, summary = _export(kind, table, output, options, scan, watch)
     document(report)
-    for line in said:
+    for line in summary:
         watch.say(line)
 
 
@@ -183,17 +183,17 @@ def _export(
     """Write the requested output.
 
     Args:
-        kind: what it is.
+        kind: the target format.
         table, output: files.
-        options: the other options that were checked for it.
+        options: other options, from `checked`.
         scan: how the table is read.
-        watch: follows the work.
+        watch: progress listener.
 
     Returns:
         The report for `--json`, and the lines of the summary.
 
     Raises:
-        click.UsageError: options do not go together.
+        click.UsageError: options contradict each other.
         PhraseToolError: a file is damaged, or cannot be written.
     """
     if "scale" in options:
@@ -202,8 +202,8 @@ def _export(
     if kind == "bicleaner":
         from moses_compat.jobs.dictionaries import DictionaryRequest, export_dictionaries
 
-        made = export_dictionaries(DictionaryRequest(table, output, scan=scan, **options), watch)
-        return made.as_dict(), dictionary_summary(made)
+        dictionaries = export_dictionaries(DictionaryRequest(table, output, scan=scan, **options), watch)
+        return dictionaries.as_dict(), dictionary_summary(dictionaries)
     if kind == "lexicon":
         from moses_compat.jobs.dictionaries import LexiconRequest, export_lexicon
         from moses_compat.lines.counts import CountUse
@@ -240,7 +240,7 @@ def _similarities(
 
 
 def candidate_summary(report: CandidateReport) -> Iterator[str]:
-    """Lines for people, about a list of candidates."""
+    """Yield the summary of a list of candidates."""
     mean = report.candidates / max(1, report.phrases)
     yield (
         f"{report.phrases:,} phrases with {report.candidates:,} candidates ({mean:.1f} of a phrase), "
@@ -248,40 +248,40 @@ def candidate_summary(report: CandidateReport) -> Iterator[str]:
     )
     if report.unreadable:
         yield f"{report.unreadable:,} words were left out: they hold a character at which readers of the list split"
-    yield from report.counts.sentences("their probabilities are taken as they are, and stand for their frequencies")
-    if found := report.coverage:
+    yield from report.counts.sentences("their probabilities are used unchanged, in place of frequencies")
+    if coverage := report.coverage:
         yield (
-            f"{_percent(found.covered, found.tokens)} of the {found.tokens:,} reference tokens are candidates of their "
-            f"sentence, {_percent(found.reachable, found.tokens)} of any; in "
-            f"{_percent(found.whole, found.sentences)} of the {found.sentences:,} sentences all are"
+            f"{_percent(coverage.covered, coverage.tokens)} of the {coverage.tokens:,} reference tokens are candidates "
+            f"of their sentence, {_percent(coverage.reachable, coverage.tokens)} of any; in "
+            f"{_percent(coverage.whole, coverage.sentences)} of the {coverage.sentences:,} sentences all are"
         )
         yield (
-            f"candidates of a sentence: mean {found.mean:.1f}, median {found.median:.0f}, 95th percentile "
-            f"{found.percentile_95:.0f}"
+            f"candidates of a sentence: mean {coverage.mean:.1f}, median {coverage.median:.0f}, 95th percentile "
+            f"{coverage.percentile_95:.0f}"
         )
 
 
 def lexicon_summary(report: LexiconReport) -> Iterator[str]:
-    """Lines for people, about a lexicon."""
+    """Yield the summary of a lexicon."""
     yield (
         f"{report.pairs:,} term pairs, of {report.considered:,} entries that are frequent and probable enough; "
         f"{report.written:,} written"
     )
     if report.unreadable:
         yield f"{report.unreadable:,} pairs were left out: a side holds a tab or a character that ends lines"
-    yield from report.counts.sentences("the minimum count and stop words leave them aside, and no count is written")
-    if found := report.rightness:
+    yield from report.counts.sentences("the minimum count and stop words do not apply to them, and no count is written")
+    if quality := report.rightness:
         yield (
-            f"{found.pairs:,} of them have their source in the text; of {_percent(found.right, found.pairs)} the "
-            f"target is in a translation, in {_percent(found.right_places, found.places)} of the {found.places:,} "
-            "sentences"
+            f"{quality.pairs:,} of them have their source in the text; of {_percent(quality.right, quality.pairs)} the "
+            f"target is in a translation, in {_percent(quality.right_places, quality.places)} of the "
+            f"{quality.places:,} sentences"
         )
 
 
 def dictionary_summary(report: DictionaryReport) -> Iterator[str]:
-    """Lines for people, about dictionaries."""
-    other = f"; {report.reverse_pairs:,} in the other direction" if report.reverse_pairs else ""
-    yield f"{report.pairs:,} pairs of words{other}"
+    """Yield the summary of dictionaries."""
+    reverse = f"; {report.reverse_pairs:,} in the other direction" if report.reverse_pairs else ""
+    yield f"{report.pairs:,} pairs of words{reverse}"
     if report.unreadable:
         yield f"{report.unreadable:,} pairs were left out: a word holds white space, at which Bicleaner splits lines"
 

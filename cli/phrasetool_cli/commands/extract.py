@@ -28,7 +28,7 @@ Example:
 @click.argument("alignment")
 @sections(
     "Output",
-    output_option("Where the phrase table goes."),
+    output_option("Output phrase table."),
     click.option("--reordering-out", "reordering_table", metavar="FILE",
                  help="Also write a reordering table (wbe-msd-bidirectional-fe)."),
     click.option("--lexical", metavar="PREFIX", help="Also write lexical tables, PREFIX.f2e and PREFIX.e2f."),
@@ -43,7 +43,7 @@ Example:
     click.option("--memory", type=size_in_bytes, default="2G", metavar="BYTES",
                  help="Memory for phrase pairs before temporary files are used."),
     click.option("--temporary", metavar="FOLDER", help="Folder of temporary files.  [default: $TMPDIR]"),
-    threads_option("Threads that score and compress."),
+    threads_option("Threads for scoring and compression."),
     None,
     json_option,
     quiet_option,
@@ -55,9 +55,10 @@ def command(
 ) -> None:  # fmt: skip
     """Extract a phrase table from an aligned bitext.
 
-    The phrase pairs of SOURCE and TARGET that agree with ALIGNMENT are counted and scored.  SOURCE and TARGET have one
-    tokenised sentence a line, ALIGNMENT lines like `0-0 1-2`.  The tables are those that Moses' training writes, sorted
-    under LC_ALL=C: four scores phi(s|t) lex(s|t) phi(t|s) lex(t|s), the alignment, and the counts c(t) c(s) c(s,t).
+    Counts and scores the phrase pairs of SOURCE and TARGET that are consistent with ALIGNMENT.  SOURCE and TARGET have
+    one tokenised sentence per line, ALIGNMENT has lines like `0-0 1-2`.  The tables are those that Moses' training
+    writes, sorted (LC_ALL=C): four scores phi(s|t) lex(s|t) phi(t|s) lex(t|s), the alignment, and the counts c(t) c(s)
+    c(s,t).
     """
     from moses_compat.corpora.bitexts import read_bitext, warn_of_copies, warn_of_labels
     from moses_compat.engine.extracted import write_extraction

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from phrasetool.watch import Watch
 
 _BEST = "best"
-# Of source and target: parameters of the models of good and of general text, and their options.
+# For source and target: parameters of the language models of good and of general text -> their options.
 _LANGUAGE_MODELS = {
     ("source_model", "general_source_model"): ("--source-lm", "--general-source-lm"),
     ("target_model", "general_target_model"): ("--lm", "--general-lm"),
@@ -42,24 +42,24 @@ _LANGUAGE_MODELS = {
 
 
 class _Threshold(FiniteRange):
-    """A number, or the word for the model's own."""
+    """A number, or `best` for the model's own threshold."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See click."""
+        """Parse a number, or `best`."""
         return value if value == _BEST else super().convert(value, param, ctx)
 
 
-judge_options = sections(
+scorer_options = sections(
     "Model",
     click.option("-m", "--model", "model_folder", metavar="FOLDER", help="Classifier of sentence pairs."),
     click.option("--cross-train", is_flag=True,
                  help="Train two classifiers, each on one half, to score the other half."),
-    dev_option("Right pairs, to choose the threshold of --cross-train.", "SOURCE TARGET"),
+    dev_option("True pairs, to choose the threshold of --cross-train.", "SOURCE TARGET"),
     sentence_encoder_options,
-    click.option("--lm", "target_model", metavar="FILE", help="Language model of good text of the target."),
+    click.option("--lm", "target_model", metavar="FILE", help="Language model of good target text."),
     click.option("--general-lm", "general_target_model", metavar="FILE",
                  help="Language model of general text, to compare --lm with."),
-    click.option("--source-lm", "source_model", metavar="FILE", help="Language model of good text of the source."),
+    click.option("--source-lm", "source_model", metavar="FILE", help="Language model of good source text."),
     click.option("--general-source-lm", "general_source_model", metavar="FILE",
                  help="Language model of general text, to compare --source-lm with."),
     "Selection",
@@ -71,14 +71,14 @@ judge_options = sections(
 
 
 @dataclass(frozen=True)
-class ChosenJudge:
-    """What judges.
+class ChosenScorer:
+    """The chosen scorer of sentence pairs.
 
     Attributes:
-        threshold: the least score of a pair that stays.
-        holds_text: sentences have to be UTF-8.
+        threshold: minimum score of a kept pair.
+        holds_text: whether sentences must be UTF-8.
         probable: whether scores are probabilities.
-        filter: filters a bitext by it.
+        filter: filters a bitext by the scores.
     """
 
     threshold: float
@@ -87,16 +87,16 @@ class ChosenJudge:
     filter: Callable[[FilterRequest, Watch], FilterReport]
 
 
-def chosen_judge(values: dict[str, Any], explain: bool) -> ChosenJudge:
-    """The model or encoder that was asked for.
+def chosen_scorer(values: dict[str, Any], explain: bool) -> ChosenScorer:
+    """Return the requested scorer: a classifier, cross-training, an encoder or language models.
 
     Args:
-        values: values of `judge_options` by name.
+        values: values of `scorer_options` by name.
         explain: whether probabilities without length are requested.
 
     Raises:
-        click.UsageError: options that do not go together, or a language that is none.
-        ModelError: there is no such model or encoder, or it is refused.
+        click.UsageError: options contradict each other, or a language is unknown.
+        ModelError: a model or encoder does not exist, or is refused.
     """
     model, encoder, threshold = values["model_folder"], values["encoder"], values["threshold"]
     for (good, general), flags in _LANGUAGE_MODELS.items():
@@ -113,7 +113,7 @@ def chosen_judge(values: dict[str, Any], explain: bool) -> ChosenJudge:
     if any(language_models):
         return _by_language_models(values, explain)
     if values["development"] and not values["cross_train"]:
-        raise click.UsageError("--dev is for --cross-train: a classifier knows its best threshold")
+        raise click.UsageError("--dev is for --cross-train: a classifier has its own best threshold")
     if values["cross_train"]:
         _refuse_encoder_options(values)
         return _by_cross_training(threshold, explain, values["development"])
@@ -136,13 +136,13 @@ def _check_range(threshold: float | str | None, least: float, expected: str) -> 
         raise click.UsageError(f"--threshold is {threshold:g}, expected {expected}")
 
 
-def _by_classifier(folder: str, threshold: float | str | None, explain: bool) -> ChosenJudge:
+def _by_classifier(folder: str, threshold: float | str | None, explain: bool) -> ChosenScorer:
     from phrasetool.pair_classifier.model import PairClassifierModel
 
     _check_range(threshold, 0, "a probability from 0 to 1")
     model = PairClassifierModel.load(folder)
     if not isinstance(threshold, float):
-        # A model may be older than its thresholds' names.
+        # Older models may lack the names of thresholds.
         threshold = model.thresholds.get(_BEST, 0.5)
 
     def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
@@ -150,10 +150,10 @@ def _by_classifier(folder: str, threshold: float | str | None, explain: bool) ->
 
         return filter_bitext(request, classifier_judge(model, folder, request, explain, watch), watch)
 
-    return ChosenJudge(threshold, model.encoder is not None, True, filter_pairs)
+    return ChosenScorer(threshold, model.encoder is not None, True, filter_pairs)
 
 
-def _by_cross_training(threshold: float | str | None, explain: bool, dev: tuple[str, str] | None) -> ChosenJudge:
+def _by_cross_training(threshold: float | str | None, explain: bool, dev: tuple[str, str] | None) -> ChosenScorer:
     if explain:
         raise click.UsageError("--explain asks one classifier; name it with --model")
     _check_range(threshold, 0, "a probability from 0 to 1")
@@ -164,18 +164,18 @@ def _by_cross_training(threshold: float | str | None, explain: bool, dev: tuple[
         best = not isinstance(threshold, float)
         return filter_by_cross_training(request, best_threshold=best, dev=dev, watch=watch)
 
-    # Classifiers that have learnt from wrong pairs give right ones too low a probability.
-    return ChosenJudge(threshold if isinstance(threshold, float) else 0.5, False, False, filter_pairs)
+    # The probabilities of true pairs are too low if a classifier was trained on wrong pairs, too.
+    return ChosenScorer(threshold if isinstance(threshold, float) else 0.5, False, False, filter_pairs)
 
 
 def _by_encoder(
     folder: str, threshold: float | str | None, explain: bool, more: dict[str, str | None]
-) -> ChosenJudge:  # fmt: skip
+) -> ChosenScorer:  # fmt: skip
     from moses_compat.measures.similarities import EncoderRequest
     from phrasetool.pair_classifier.bitext_scores import EncoderScorer, find_pair_encoder
 
     if not isinstance(threshold, float):
-        raise click.UsageError("--encoder needs --threshold: the least cosine of a pair that stays")
+        raise click.UsageError("--encoder needs --threshold, the minimum cosine of kept pairs")
     _check_range(threshold, -1, "a cosine from -1 to 1")
     if explain:
         raise click.UsageError("--explain needs a classifier; name one with --model")
@@ -193,17 +193,17 @@ def _by_encoder(
 
         return filter_bitext(request, lambda sample, report: judge, watch)
 
-    return ChosenJudge(threshold, True, False, filter_pairs)
+    return ChosenScorer(threshold, True, False, filter_pairs)
 
 
-def _by_language_models(values: dict[str, Any], explain: bool) -> ChosenJudge:
+def _by_language_models(values: dict[str, Any], explain: bool) -> ChosenScorer:
     from moses_compat.engine.language_models import open_kenlm_model
     from moses_compat.files.finished_work import fingerprint
     from phrasetool.pair_classifier.bitext_scores import FluencyScorer
 
     threshold = values["threshold"]
     if not isinstance(threshold, float) and values["share"] is None:
-        raise click.UsageError("--lm and --source-lm need --keep, or the least score of a pair that stays: --threshold")
+        raise click.UsageError("--lm and --source-lm need --keep, or --threshold, the minimum score of kept pairs")
     if explain:
         raise click.UsageError("--explain needs a classifier; name one with --model")
     _refuse_encoder_options(values)
@@ -231,7 +231,7 @@ def _by_language_models(values: dict[str, Any], explain: bool) -> ChosenJudge:
 
         return filter_bitext(request, make, watch)
 
-    return ChosenJudge(threshold if isinstance(threshold, float) else -math.inf, False, False, filter_pairs)
+    return ChosenScorer(threshold if isinstance(threshold, float) else -math.inf, False, False, filter_pairs)
 
 
 _EXAMPLE = """\b
@@ -249,7 +249,7 @@ Example:
 @click.argument("source")
 @click.argument("target")
 @sections(
-    judge_options,
+    scorer_options,
     "Selection",
     click.option("--drop-copies", is_flag=True, help="Remove pairs of two equal sentences."),
     "Output",
@@ -274,16 +274,16 @@ def command(
 ) -> None:  # fmt: skip
     """Keep the sentence pairs that are translations.
 
-    SOURCE and TARGET are the two sides of a bitext, a sentence a line.  A classifier (`train classifier`) gives each
-    pair a probability; pairs below the threshold, with an empty side, or with a side of unknown words only are removed.
-    Language models (--lm) find fluent sentences instead.  A score is then the log probability per word, </s> included;
-    with --general-lm, how much larger it is than that of general text.
+    SOURCE and TARGET are the two sides of a bitext, with one sentence per line.  A classifier (`train classifier`)
+    gives each pair a probability; pairs below the threshold, with an empty side, or with a side of unknown words only
+    are removed.  Language models (--lm) select fluent sentences instead: the score is then the log probability per
+    word, including </s>; with --general-lm, minus that of the model of general text.
 
-    If no pair is left, nothing is written, unless --force is given.
+    If no pair is kept, nothing is written, unless --force is given.
 
     In --scores and --rejected, the notes `empty`, `unknown`, `probability` and `tie` (beyond the share of --keep) are
-    reasons for removal; `copy` is one with --drop-copies, and `long` (cut) is none.
-    Finished scores are kept next to the first output, so that the same command continues after an interruption.
+    reasons for removal; `copy` is a reason only with --drop-copies, and `long` (truncated) never.
+    Finished scores are stored next to the first output, so that the same command continues an interrupted run.
 
     """
     from moses_compat.jobs.filter_bitext import FilterRequest
@@ -299,7 +299,7 @@ def command(
     document = json_document(json_file, inputs, outputs)
     check_inputs(inputs)
     watch = TerminalWatch(quiet)
-    judge = chosen_judge(given, explain)
+    judge = chosen_scorer(given, explain)
     request = FilterRequest(
         source, target, kept, judge.threshold, given["share"], scores, rejected, drop_copies, allow_empty, force,
         threads, judge.holds_text,
@@ -313,7 +313,7 @@ def command(
 
 
 # Treatment of copies, without and with `--drop-copies`.
-_COPIES = ("judged like others: --drop-copies removes them", "always removed")
+_COPIES = ("scored like others: --drop-copies removes them", "always removed")
 
 
 def _tell(report: FilterReport, request: FilterRequest, probable: bool) -> None:
@@ -321,12 +321,12 @@ def _tell(report: FilterReport, request: FilterRequest, probable: bool) -> None:
     reasons = counts.reasons
     notes = [
         (reasons["probability"], f"score less than {report.threshold:g}"),
-        (reasons["tie"], f"score {report.threshold:g} like pairs before them, which are enough for the share"),
+        (reasons["tie"], f"score {report.threshold:g} like earlier pairs, but exceed the share to keep"),
         (reasons["empty"], "have an empty side"),
-        (reasons["unknown"], "have a side of which nothing is known"),
+        (reasons["unknown"], "have a side with unknown words only"),
         (counts.copies, "are two equal sentences, " + _COPIES[request.drop_copies]),
-        (counts.over_long, "are longer than the model reads; their ends were not seen"),
-        (report.resumed, "were judged by an earlier run"),
+        (counts.over_long, "exceed the maximum length of the model and were truncated"),
+        (report.resumed, "were scored by an earlier run"),
     ]
     say_kept(counts.kept, counts.pairs, "pairs", notes)
     if reasons.total() > counts.pairs - counts.kept:

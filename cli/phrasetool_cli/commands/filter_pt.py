@@ -65,10 +65,10 @@ def command(
 ) -> None:  # fmt: skip
     """Filter a phrase table by significance and rank.
 
-    Takes the flags of Moses' filter-pt.  The test, Fisher's exact one, asks whether the two sides of an entry of TABLE
-    occur in the same sentence pairs more often than chance would have it (Johnson et al. 2007).  The corpora are plain
-    text, gzip or not, as the table was extracted from (same tokens, same escapes).  Lines stay in their order; no line
-    is lost.
+    Accepts the flags of Moses' filter-pt.  Fisher's exact test shows whether the two sides of an entry of TABLE occur
+    in the same sentence pairs more often than by chance (Johnson et al. 2007).  The corpora are the texts, gzip or not,
+    that the table was extracted from (same tokens, same escapes).  In contrast to Moses' program, lines keep their
+    order, and none is lost.
     """
     from moses_compat.files.streams import Output
     from moses_compat.jobs.moses_filters import Significance, filter_table
@@ -106,7 +106,7 @@ def command(
 
 
 def _threshold(indexes: tuple[CorpusIndex, CorpusIndex], threshold: str, tell: Callable[[str], None]) -> float:
-    """The least -ln p of what stays, and a word about it."""
+    """Return the minimum -ln p of kept entries, and report it."""
     from phrasetool.pruning.significance import alpha_of
     from phrasetool.pruning.thresholds import Threshold
 
@@ -127,7 +127,7 @@ def _report(done: FilterCounts, significance: Significance | None, quiet: bool) 
     notes = [
         (done.not_best, "removed because others of their source are better (-n)"),
         (done.insignificant, "removed because they are not significant (-l)"),
-        (done.wordless, "stayed without a test because a side has no word"),
+        (done.wordless, "kept without a test because a side has no word"),
         (done.malformed_kept, "malformed lines were passed through"),
         (done.malformed_skipped, "malformed lines were left out"),
     ]

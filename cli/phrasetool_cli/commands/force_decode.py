@@ -72,10 +72,10 @@ def command(
 ) -> None:  # fmt: skip
     """Find the phrase pairs that translate a bitext.
 
-    Every sentence of SOURCE is decoded to its translation in TARGET, and the phrase pairs used are written, with
-    counts.  `phrasetool train` learns from them: a table holds all pairs that were ever extracted, a derivation only
-    those that explain a sentence.  With --leave-one-out, `phrasetool annotate --forced-pairs` estimates probabilities
-    from their counts, which show how often an entry explains sentences from which it was not extracted.
+    Decodes every sentence of SOURCE to its translation in TARGET, and writes the phrase pairs used, with counts.
+    `phrasetool train` learns from these pairs: a table holds all extracted pairs, a derivation only those that explain
+    a sentence.  With --leave-one-out, counts show how often an entry explains sentences that it was not extracted from;
+    `phrasetool annotate --forced-pairs` estimates probabilities from them.
     """
     from moses_compat.corpora.texts import read_sentences, surface_words
     from moses_compat.engine.decoder_tables import InputPhrases, used_pairs
@@ -94,9 +94,9 @@ def command(
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([source, target, *model.kept_paths], [output])
     if same_file(source, target):
-        raise PhraseToolError(f"{target}: is the file of the source, too; expected its translation")
+        raise PhraseToolError(f"{target}: is also the source file; expected its translation")
     check_inputs([source, target])
-    # The language model of the ini is not asked.
+    # The language model of the ini is not used.
     model.check_files(model.used_tables)
     document = json_document(json_file, [source, target, *model.kept_paths], [output])
     limit = model.search.distortion_limit if distortion_limit is None else distortion_limit

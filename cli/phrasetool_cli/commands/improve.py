@@ -24,7 +24,7 @@ from phrasetool_cli.parameter_types import Share, names_of
 if TYPE_CHECKING:
     from moses_compat.experiments.improve import ImproveResult
 
-# Those of `moses_compat.experiments.improve`, which is imported when the command runs.
+# The steps of `moses_compat.experiments.improve`, which is imported when the command runs.
 STEPS = ("forced-decoding", "model", "augment", "columns", "tune", "prune", "rerank")
 
 _EXAMPLE = """\b
@@ -70,11 +70,11 @@ def command(
 ) -> None:  # fmt: skip
     """Make a Moses model better and smaller, in one command.
 
-    Forced decoding of the bitext, a phrase model, entries for out-of-vocabulary words, feature columns, tuning,
-    pruning, and a neural reranker.  FOLDER gets the new model (moses.ini, for Moses and `phrasetool decode`), and a
-    table shows BLEU after each step, with the 95 % interval of the gain.
+    Runs forced decoding of the bitext, trains a phrase model, adds entries for out-of-vocabulary words and feature
+    columns, tunes, prunes, and trains a neural reranker.  FOLDER gets the new model (moses.ini, for Moses and
+    `phrasetool decode`), and a table shows BLEU after each step, with the 95 % interval of the gain.
 
-    The same command continues a run that was interrupted, and does only what is not done yet.
+    The same command continues an interrupted run, and repeats no finished step.
     """
     from moses_compat.experiments.improve import ImproveRequest, improve
     from moses_compat.experiments.settings import TextPair

@@ -51,11 +51,12 @@ def command(
 
     PATH is a phrase table in text form (`-` is standard input), a model folder, a moses.ini, or another file of Moses.
 
-    Of a table: its fields, scores and order, what is odd about it, and which programs of Moses take it.  A program
-    that does not is shown with the first line it would choke on.
+    For a table, shows its fields, scores and order, its irregularities, and which programs of Moses accept it; for a
+    program that does not, the first line that it would fail on.
 
-    With --tagger and --language-bitext: how many entries have the parts of speech of a sentence pair, as neighbours in
-    its source and in its target, and which have not.  A noun phrase that is said to mean a verb is seldom right.
+    With --tagger and --language-bitext, also shows how many entries have parts of speech that occur in a sentence pair,
+    consecutively in its source and in its target, and the most frequent ones of other entries.  A noun phrase with a
+    verb as its translation is seldom correct.
     """
     from moses_compat.files.kinds import HEAD_BYTES, INI, folder_kind, guess, kind_of
     from moses_compat.files.streams import Input
@@ -103,9 +104,9 @@ def command(
 
 
 def _check(path: str, tagger: str | None, bitext: tuple[str, ...] | None) -> None:
-    """Refuse options that do not go together."""
+    """Refuse options that contradict each other."""
     if (tagger is None) != (bitext is None):
-        raise click.UsageError("--tagger and --language-bitext LANG FILE LANG FILE go together")
+        raise click.UsageError("--tagger and --language-bitext LANG FILE LANG FILE must be given together")
     if tagger is not None and (path == STANDARD or os.path.isdir(path)):
         raise click.UsageError("--tagger is for a phrase table in a file, which is read twice")
 
@@ -126,14 +127,14 @@ def _support(path: str, tagger: str, bitext: tuple[str, str, str, str], threads:
 
 
 def _show(lines: list[str], json_file: str | None) -> None:
-    """Print, unless JSON comes in the place of the text."""
+    """Print lines, unless JSON is written to standard output."""
     if json_file != "-":
         for line in lines:
             click.echo(line)
 
 
 def model_summary(path: str) -> tuple[dict[str, Any], list[str]]:
-    """Describe a model, for programs and for people."""
+    """Return the description of a model as a document and as lines."""
     from phrasetool.models.saved_model import load_saved_model
 
     model = load_saved_model(path)
@@ -149,7 +150,7 @@ def model_summary(path: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def _fact_lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Names and values, those of a part such as the architecture one by one."""
+    """Yield names and values, those of a part such as the architecture one by one."""
     for name, value in facts.items():
         if isinstance(value, Mapping):
             yield from ((part, str(size)) for part, size in value.items() if part not in facts)

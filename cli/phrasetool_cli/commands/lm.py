@@ -17,7 +17,7 @@ from phrasetool_cli.progress import TerminalWatch, say
 if TYPE_CHECKING:
     from moses_compat.files.streams import Output
 
-# With orders of some hundreds, lmplz does not end.
+# With orders of some hundreds, lmplz does not terminate.
 _LARGEST_ORDER = 100
 _EXAMPLE = """\b
 Example:
@@ -27,10 +27,10 @@ Example:
 
 
 class _NumbersAfterPrune(SectionedCommand):
-    """Takes all numbers that follow `--prune`, as lmplz does."""
+    """A command that takes all numbers after `--prune`, as lmplz does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Join the numbers to one value."""
+        """Join the numbers after `--prune` into one value."""
         joined: list[str] = []
         numbers: list[str] | None = None
         for argument in args:
@@ -62,7 +62,7 @@ def _parse_prune(context: click.Context, parameter: click.Parameter, value: str)
 
 @click.command(cls=_NumbersAfterPrune, epilog=_EXAMPLE)
 @click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
-@output_option("Where to write the ARPA text.")
+@output_option("Output file (ARPA text).")
 @click.option("--order", type=click.IntRange(1, _LARGEST_ORDER), default=5, metavar="N", is_eager=True,
               help="Length of the longest n-grams.")  # fmt: skip
 @click.option("--prune", default="", show_default=False, metavar="N...", callback=_parse_prune,
@@ -85,8 +85,8 @@ def command(
 ) -> None:  # fmt: skip
     """Estimate a language model.
 
-    CORPUS... is text with a sentence a line and words between spaces.  The smoothing is interpolated modified
-    Kneser-Ney.  Where a corpus is too small to estimate an order's discounts, those of
+    CORPUS... is text with one sentence per line and words separated by spaces.  The smoothing is interpolated modified
+    Kneser-Ney.  If the corpus is too small to estimate the discounts of an order, those of
     `lmplz --discount_fallback` (0.5 1 1.5) are used, with a warning.  Files may be gzip; `-` is standard input.
     """
     from moses_compat.engine.language_models import find_lmplz
@@ -98,7 +98,7 @@ def command(
     check_inputs(corpora)
     document = json_document(json_file, corpora, [output])
     for i, path in enumerate(corpora):
-        if any(same_file(path, other) for other in corpora[:i]):
+        if any(same_file(path, earlier) for earlier in corpora[:i]):
             TerminalWatch(quiet).warn(f"{path}: is given twice; its words count twice")
     if temporary and not os.path.isdir(temporary):
         raise PhraseToolError(f"{temporary}: there is no such folder for temporary files")

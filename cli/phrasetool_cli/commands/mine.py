@@ -71,11 +71,11 @@ mining_search_options = sections(
 
 
 def chosen_pair_encoder(given: dict[str, Any]) -> tuple[PairEncoder, EncoderRequest]:
-    """The model or encoder that was asked for, taken out of the values of all options; and how texts are made ready.
+    """Take the requested model or encoder, and the preparation of texts, out of the values of all options.
 
     Raises:
-        click.UsageError: options that do not go together, or a language that is none.
-        ModelError: there is no such model or encoder, or it is refused.
+        click.UsageError: options contradict each other, or a language is unknown.
+        ModelError: the model or encoder does not exist, or is refused.
     """
     from moses_compat.measures.similarities import EncoderRequest
 
@@ -128,13 +128,13 @@ def command(
 ) -> None:  # fmt: skip
     """Find sentence pairs that are translations in two texts.
 
-    SOURCE and TARGET hold a sentence a line, in any order; most may have no translation.  Each different sentence
-    becomes a vector, for each the nearest of the other side are mined, and a pair is scored by its cosine over what
-    both sides reach with their neighbours on average (--margin-type ratio): a sentence that is near to everything is a
-    translation of nothing.  Then the best pairs are taken first, each sentence once.
+    SOURCE and TARGET have one sentence per line, in any order; most may have no translation.  Each distinct sentence is
+    encoded as a vector, and paired with its nearest neighbours on the other side.  The score of a pair is its cosine
+    divided by the mean cosine of both sentences with their neighbours (--margin-type ratio): a sentence that is near to
+    everything is a translation of nothing.  The best pairs are taken first, each sentence once.
 
-    A pair of two equal sentences has `copy` as its last field.  Tabs within a sentence become spaces.  The texts are in
-    memory, their vectors on disk.
+    A pair of two equal sentences has `copy` as its last field.  Tabs within a sentence become spaces.  The texts are
+    kept in memory, their vectors on disk.
     """
     from moses_compat.files.streams import Output
     from moses_compat.jobs.mine import (
@@ -151,7 +151,7 @@ def command(
     if dev_gold is not None and given["threshold"] is not None:
         raise click.UsageError("--threshold and --dev-gold both set the threshold; leave one out")
     if (dev_source is None) != (dev_target is None):
-        raise click.UsageError("--dev-source and --dev-target go together; give --dev SOURCE TARGET")
+        raise click.UsageError("--dev-source and --dev-target must be given together; use --dev SOURCE TARGET")
     if dev_source is not None and dev_target is not None:
         hint_at_dev("--dev-source and --dev-target")
         development = dev_source, dev_target

@@ -61,8 +61,8 @@ def command(
 ) -> None:  # fmt: skip
     """Write a moses.ini, or replace the tables of one.
 
-    Without INI, one with default weights for these tables is written; given INI, other tables are named in it.  The
-    number of scores is read from the table.  Nothing else of INI changes: comments, order, unknown sections.  INI may
+    Without INI, writes a new ini with default weights for these tables; with INI, replaces the tables in it.  The
+    number of scores is read from the table.  Nothing else in INI changes: comments, order, unknown sections.  INI may
     be of version 1 or 2.
     """
     from moses_compat.files.streams import Output
@@ -87,7 +87,7 @@ def command(
         text = _new(table, language_model, reordering_table, reordering_type, distortion_limit, scan)
     else:
         names = ("language_model", "reordering_type", "distortion_limit")
-        refuse_unused(dict.fromkeys(names, f"a new moses.ini; {ini} has its own, which stays"))
+        refuse_unused(dict.fromkeys(names, f"a new moses.ini; {ini} has its own, which is kept"))
         text = _changed(ini, table, reordering_table, name, weight, output, scan)
     if relative:
         text = with_relative_paths(parse_moses_ini(output, text))
@@ -129,22 +129,22 @@ def _changed(
     from moses_compat.ini.tables import check_table, choose_table
     from moses_compat.tables.opening import scores_of_table
 
-    there = read_moses_ini(ini)
-    check_outputs([table, ini, reordering_table, *there.paths], [output])
-    chosen = choose_table(there, table, name)
-    check_table(there, chosen)
+    moses_ini = read_moses_ini(ini)
+    check_outputs([table, ini, reordering_table, *moses_ini.paths], [output])
+    chosen = choose_table(moses_ini, table, name)
+    check_table(moses_ini, chosen)
     if reordering_table:
-        there = with_reordering_table(there, os.path.abspath(reordering_table))
-        (feature,) = (line for line in there.features if line.kind == "LexicalReordering")
-        _check_reordering(reordering_table, number_of(there, feature, "num-features"), scan)
-    return with_table_file(there, chosen, table, scores_of_table(table, scan), weight, output)
+        moses_ini = with_reordering_table(moses_ini, os.path.abspath(reordering_table))
+        (feature,) = (line for line in moses_ini.features if line.kind == "LexicalReordering")
+        _check_reordering(reordering_table, number_of(moses_ini, feature, "num-features"), scan)
+    return with_table_file(moses_ini, chosen, table, scores_of_table(table, scan), weight, output)
 
 
 def _check_reordering(path: str, columns: int, scan: TableScan) -> None:
-    """Refuse a reordering table with another number of scores, or something else; a binary one is not read.
+    """Refuse a file that is not a reordering table with this number of scores; binary tables are not read.
 
     Raises:
-        DataError: the file is missing, holds something else or has other columns.
+        DataError: the file is missing, is not a reordering table or has a different number of scores.
     """
     from moses_compat.tables.opening import REORDERING_TABLE, scores_of_table
     from phrasetool.errors import DataError

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from phrasetool.syntax.model import SyntaxModel
     from phrasetool.translator.model import TranslatorModel
 
-    # Title -> what is listed under it.
+    # Title -> neighbours that are listed under it.
     _Shown = Mapping[str, Iterable[Neighbour]]
 
-    # Title -> what is listed under it.
+    # Title -> neighbours that are listed under it.
     Shown = Mapping[str, Iterable[Neighbour]]
 
 _RENAMED = {"--count": "--neighbours"}
@@ -61,7 +61,7 @@ Example:
                  help="Number of nearest neighbours."),
     json_option,
     None,
-    device_option("Where to encode sentences: cpu, cuda or auto."),
+    device_option("Device for sentences: cpu, cuda or auto."),
     engine_options,
 )  # fmt: skip
 def command(
@@ -70,14 +70,14 @@ def command(
 ) -> None:  # fmt: skip
     """Show the nearest phrases or sentences.
 
-    Of PHRASE, those nearest in its own language are shown, and those nearest to its transformation in the other.
+    With a phrase model, shows the phrases nearest to PHRASE in its own language, and those nearest to its
+    transformation in the other language.
 
-    With a translator as the model, PHRASE is a sentence to translate: for each vector that it predicts, word by word,
-    the nearest target words are shown, with their cosines.
+    With a translator, PHRASE is a sentence to translate: for each predicted vector, word by word, shows the nearest
+    target words with their cosines.
 
-    With --sentences, and an autoencoder or an encoder of syntax as the model, show the sentences of a file whose
-    vectors are nearest to that of the sentence PHRASE by their cosine; the sentence itself is left out, and of equal
-    ones all but the first.
+    With --sentences and an autoencoder or a syntactic encoder, shows the sentences of the file whose vectors have the
+    highest cosines with that of the sentence PHRASE; the sentence itself and duplicates are left out.
     """
     from phrasetool.models.saved_model import load_saved_model
     from phrasetool.phrase_encoder.model import BilingualModel
@@ -102,7 +102,7 @@ def command(
         result, shown = _phrases(model, text, pairs, side, count)
     else:
         raise PhraseToolError(
-            f"{folder}: no model of phrase pairs; with an autoencoder or an encoder of syntax, name texts with "
+            f"{folder}: not a model of phrase pairs; with an autoencoder or an encoder of syntax, name texts with "
             "--sentences"
         )
     document(result)
@@ -126,14 +126,14 @@ def _phrases(
         data = read_training_pairs(source, vocabularies=(vocabularies["source"], vocabularies["target"]))
     index = NearestPhrases(model, data.sources, data.targets)
     same, across = index.nearest(vocabularies[side].ids(text), side == "target", count)
-    other = "source" if side == "target" else "target"
-    nearest = {name: as_dicts(list_, "phrase") for name, list_ in ((side, same), (other, across))}
-    shown = {f"nearest in the same language ({side})": same, f"nearest in the {other} language": across}
+    other_side = "source" if side == "target" else "target"
+    nearest = {name: as_dicts(list_, "phrase") for name, list_ in ((side, same), (other_side, across))}
+    shown = {f"nearest in the same language ({side})": same, f"nearest in the {other_side} language": across}
     return {"phrase": shown_text(text), "side": side, **nearest}, shown
 
 
 def _show(tables: _Shown, json_file: str | None) -> None:
-    """Print lists under their titles, unless JSON comes in their place."""
+    """Print lists under their titles, unless JSON is written to standard output."""
     for title, neighbours in tables.items() if json_file != "-" else ():
         click.echo(title)
         for neighbour in neighbours:
@@ -187,7 +187,7 @@ def _by_meaning(
     from phrasetool.nn.positions import LONGEST
     from phrasetool.unique_phrases import distinct_phrases
 
-    place = choose_device(device)
+    torch_device = choose_device(device)
     torch.set_num_threads(threads)
     sentence = sentence_words(model, text)
     with TableProgress("read sentences", 0, quiet) as reading:
@@ -197,7 +197,7 @@ def _by_meaning(
         say(f"{left_out:,} lines of more than {LONGEST} words are left out")
     sentences = distinct_phrases(sentences)[1]
     with ItemProgress("encode", len(sentences), "sentence", quiet) as progress:
-        index = NearestSentences(model, sentences, symbols.words, place, progress.tick)
+        index = NearestSentences(model, sentences, symbols.words, torch_device, progress.tick)
     return _listed(text, index.nearest(sentence, count), len(sentences))
 
 
@@ -205,7 +205,7 @@ def _listed(text: bytes, nearest: list[tuple[bytes, float]], searched: int) -> t
     """Return the nearest of the sentences that were searched, as a document and as a list to show."""
     from phrasetool.phrase_encoder.neighbours import Neighbour
 
-    neighbours = [Neighbour(*one) for one in nearest]
+    neighbours = [Neighbour(*pair) for pair in nearest]
     document = {"sentence": shown_text(text), "searched": searched, "nearest": as_dicts(neighbours, "sentence")}
     return document, {f"nearest of {searched:,} sentences": neighbours}
 
@@ -217,12 +217,12 @@ _END = b"</s>"
 def predicted_words(
     model: TranslatorModel, text: bytes, count: int
 ) -> tuple[dict[str, Any], dict[str, list[Neighbour]]]:
-    """Lists for programs and for people, one for each word of the greedy translation and its end.
+    """Return lists as a document and to show, one for each word of the greedy translation and its end.
 
     Args:
         model: a translator.
         text: a source sentence.
-        count: words a list.
+        count: number of words per list.
 
     Raises:
         PhraseToolError: the sentence has no word or too many, or the translator predicts no vectors.
@@ -247,10 +247,10 @@ def predicted_words(
 
 
 def shown_text(text: bytes) -> str:
-    """Text for people, also where it is not UTF-8."""
+    """Return text to show; bytes that are not UTF-8 are replaced."""
     return text.decode("utf-8", "replace")
 
 
 def as_dicts(neighbours: Iterable[Neighbour], name: str) -> list[dict[str, Any]]:
-    """Neighbours for programs; `name` is what they are."""
+    """Return neighbours for JSON documents, with their texts under the key `name`."""
     return [{name: shown_text(n.text), "similarity": round(n.similarity, 6)} for n in neighbours]

@@ -17,7 +17,7 @@ from phrasetool_cli.progress import TerminalWatch
 if TYPE_CHECKING:
     from moses_compat.jobs.pivot import PivotReport, PivotRequest, Similarities
 
-_COLUMNS = ("ways", "agreement")
+_COLUMNS = ("paths", "agreement")
 _RENAMED = {
     "--columns": "--extra-columns",
     "--similarities": "--similarity-columns",
@@ -26,7 +26,7 @@ _RENAMED = {
 _EXAMPLE = """\b
 Example:
   phrasetool pivot de-en.gz en-cs.gz -o de-cs.gz
-  phrasetool pivot de-en.gz en-cs.gz de-fr.gz fr-cs.gz --extra-columns ways,agreement -o de-cs.gz
+  phrasetool pivot de-en.gz en-cs.gz de-fr.gz fr-cs.gz --extra-columns paths,agreement -o de-cs.gz
   phrasetool pivot de-en.annotated.gz en-cs.annotated.gz --similarity-columns 5,6 -o de-cs.gz
   phrasetool pivot de-en.gz en-cs.gz --reordering-tables de-en.r.gz en-cs.r.gz --reordering-out de-cs.r.gz -o de-cs.gz
   phrasetool align demo-output/corpus.en demo-output/corpus.zh -o en-zh.aligned.gz && \\
@@ -39,9 +39,9 @@ Example:
 @click.argument("tables", nargs=-1, required=True, metavar="A-B B-C [A-B2 B2-C]...")
 @sections(
     "Output",
-    output_option("Where the table goes."),
+    output_option("Output phrase table."),
     click.option("--extra-columns", "columns", type=names_of(_COLUMNS), default=None, metavar="NAME,...",
-                 help="Append ways (best path, number of paths) or agreement (pivot languages)."),
+                 help="Append paths (best path, number of paths) or agreement (pivot languages)."),
     click.option("--similarity-columns", "similarities", type=column_pair, multiple=True, metavar="A,B",
                  help="Combine two similarity columns of the tables; once, or for each table."),
     click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp",
@@ -74,10 +74,10 @@ def command(
 ) -> None:  # fmt: skip
     """Build a phrase table through a pivot language.
 
-    A-B translates to the pivot language, B-C from it; A-C combines all paths over a phrase of B.  Its four scores are
-    sums over these paths, p(c|a) = sum of p(b|a) p(c|b), and so on; with several pivot languages, two tables each, the
-    means of these sums.  Alignment points are those of the best path, and counts are expected counts of source, target
-    and pair.  Tables must be sorted (LC_ALL=C), as Moses writes them, and the output is sorted, too.
+    A-B translates to the pivot language, B-C from it; the output A-C combines all paths through phrases of B.  Its four
+    scores are sums over these paths, p(c|a) = sum of p(b|a) p(c|b), and so on; with several pivot languages, two tables
+    each, they are means of these sums.  Alignment points are those of the best path, and counts are expected counts of
+    source, target and pair.  Tables must be sorted (LC_ALL=C), as Moses writes them; the output is sorted, too.
     """
     from moses_compat.jobs.pivot import PivotRequest, pivot
     from moses_compat.lines.counts import CountUse
@@ -86,27 +86,27 @@ def command(
 
     if len(tables) % 2:
         many = "1 table" if len(tables) == 1 else f"{len(tables)} tables"
-        raise click.UsageError(f"{many}; expected two for each middle language, to it and from it")
+        raise click.UsageError(f"{many}; expected two for each pivot language, to it and from it")
     pairs = list(zip(tables[::2], tables[1::2], strict=True))
-    legs = [path for pair in reordering_tables for path in pair]
+    orderings = [path for pair in reordering_tables for path in pair]
     if bool(reordering_tables) != bool(reordering_out):
-        raise click.UsageError("--reordering-tables and --reordering-out go together; give both or none")
+        raise click.UsageError("give both --reordering-tables and --reordering-out, or neither")
     if reordering_tables and len(reordering_tables) != len(pairs):
-        message = f"{len(pairs)} middle languages, but {len(reordering_tables)} --reordering-tables"
+        message = f"{len(pairs)} pivot languages, but {len(reordering_tables)} --reordering-tables"
         raise click.UsageError(f"{message}; give one for each, or none")
     if similarities and len(similarities) not in (1, len(tables)):
         message = f"{len(tables)} tables, but {len(similarities)} --similarity-columns"
         raise click.UsageError(f"{message}; give one for all, or one for each")
-    if [*tables, *legs].count("-") > 1:
+    if [*tables, *orderings].count("-") > 1:
         raise click.UsageError("only one input can be standard input")
     if on_error == "keep":
         raise click.UsageError("--on-error keep is not for lines of two tables; skip leaves them out")
     if temporary and not os.path.isdir(temporary):
         raise PhraseToolError(f"{temporary}: there is no such folder for temporary files")
-    check_outputs([*tables, *legs], [output, reordering_out])
+    check_outputs([*tables, *orderings], [output, reordering_out])
     if not similarities:
         refuse_unused({"scale": "similarities; name their columns with --similarity-columns"})
-    document = json_document(json_file, [*tables, *legs], [output, reordering_out])
+    document = json_document(json_file, [*tables, *orderings], [output, reordering_out])
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line)
     count_use = CountUse("--counts") if is_given("counts") else None
     request = PivotRequest(
@@ -120,32 +120,32 @@ def command(
         watch.say(line)
 
 
-def _similarities(columns: tuple[tuple[int, int], ...], middles: int, scale: str) -> list[Similarities]:
-    """Describe the columns of the tables of each middle language."""
+def _similarities(columns: tuple[tuple[int, int], ...], pivots: int, scale: str) -> list[Similarities]:
+    """Return the similarity columns of the two tables of each pivot language."""
     from moses_compat.measures.similarities import ColumnSimilarities
 
     each = [ColumnSimilarities(*pair, scale) for pair in columns]
-    each = each * (2 * middles) if len(each) == 1 else each
+    each = each * (2 * pivots) if len(each) == 1 else each
     return list(zip(each[::2], each[1::2], strict=True))
 
 
 def pivot_summary(report: PivotReport, request: PivotRequest) -> Iterator[str]:
-    """Lines for people.
+    """Yield the lines of the summary.
 
     Args:
-        report: what was done.
+        report: result of `pivot`.
         request: the tables and options.
     """
     from moses_compat.jobs.pivot import describe_overlap
 
-    for (first, second), coverage in zip(request.tables, report.middles, strict=True):
+    for (first, second), coverage in zip(request.tables, report.coverages, strict=True):
         yield f"{first}: {describe_overlap(coverage, second)}"
     yield (
-        f"{report.entries:,} entries of {report.sources:,} sources, {report.ways / max(1, report.entries):.1f} ways to "
-        "each on average"
+        f"{report.entries:,} entries of {report.sources:,} sources, {report.paths / max(1, report.entries):.1f} paths "
+        "to each on average"
     )
     if report.without_alignment:
-        yield f"{report.without_alignment:,} entries have no alignment point, as their best way has none"
+        yield f"{report.without_alignment:,} entries have no alignment point, because their best path has none"
     if report.columns:
         yield (
             f"scores 5 to {4 + len(report.columns)}: {'; '.join(report.columns)}.  `phrasetool moses-ini` counts them; "

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 def _complete_criteria(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the last of several names of criteria with + between them."""
+    """Complete the last of several criteria joined by +."""
     from click.shell_completion import CompletionItem
 
     from phrasetool.pruning.methods import NAMES
@@ -72,10 +72,10 @@ def _request_of(values: dict[str, Any], runner: Callable[[int], Runner | None]) 
 
     Args:
         values: value of each parameter.
-        runner: from the number of threads to what runs the work on blocks.
+        runner: returns the runner of the work on blocks for a number of threads.
 
     Raises:
-        click.UsageError: options do not go together, or one that the method needs is missing.
+        click.UsageError: options contradict each other, or one that the method needs is missing.
     """
     from moses_compat.jobs.prune_request import PruneRequest, UnusableRequest
     from moses_compat.tables.blocks import TableScan
@@ -98,14 +98,14 @@ def _request_of(values: dict[str, Any], runner: Callable[[int], Runner | None]) 
         )  # fmt: skip
     except UnusableRequest as error:
         raise click.UsageError(error.worded(_flags())) from error
-    _refuse_what_the_method_does_not_ask(request)
+    _refuse_unused_criterion_options(request)
     check_resumable(request.resume and request.sweep is None, request.table, request.output)
     _check_files(request)
     return request.dry() if dry_run else request
 
 
 def _flags() -> dict[str, str]:
-    """Field of the request -> the option on the command line."""
+    """Return field of the request -> option on the command line."""
     parameters = click.get_current_context().command.params
     flags = {parameter.name: max(parameter.opts, key=len) for parameter in parameters if parameter.name}
     return flags | {"model_folder": "-m"}
@@ -118,7 +118,7 @@ prune_options = sections(
     click.option("--target-size", type=Share(min_open=True), metavar="SHARE",
                  help="Keep at most this share, as in 0.3 or 30%."),
     click.option("--max-bleu-loss", type=click.FloatRange(0), metavar="POINTS",
-                 help="Keep as few as lose at most this BLEU on --dev."),
+                 help="Keep the fewest entries that lose at most this BLEU on --dev."),
     click.option("--non-inferior", is_flag=True, help="Require that the 95 % interval excludes a larger loss."),
     click.option("--sweep", type=threshold_sweep, metavar="FIRST:LAST:STEP",
                  help="Only print the table size at these thresholds."),
@@ -183,15 +183,15 @@ prune_options = sections(
 )  # fmt: skip
 
 
-def _refuse_what_the_method_does_not_ask(request: PruneRequest) -> None:
-    """Refuse options of criteria that the method does not have."""
+def _refuse_unused_criterion_options(request: PruneRequest) -> None:
+    """Refuse options of criteria that are not in the method."""
     method = request.parsed_method
     unused = {}
     if "random" not in method.names:
         unused["seed"] = "the method random"
     if len(method.names) == 1:
         unused["combine"] = f"several criteria; --method {method.name} is one"
-    # A development set is looked for in the bitext, too.
+    # The bitext is also searched for the development set.
     if "significance" not in method.names and request.max_bleu_loss is None:
         unused["corpora"] = f"the method significance, not for {method.name}"
     if "usage" not in method.names:
@@ -205,7 +205,7 @@ def _check_files(request: PruneRequest) -> None:
     """Refuse an output that is an input, or another output.
 
     Raises:
-        PhraseToolError: naming the file.
+        PhraseToolError: an output is an input or another output, or cannot be written.
     """
     saved = request.scores is not None and os.path.exists(request.scores)
     inputs = [request.table, request.ini, request.reordering_table, request.forced_pairs]
@@ -221,7 +221,7 @@ def _check_files(request: PruneRequest) -> None:
 
 
 def _kept_files(ini: MosesIni, request: PruneRequest) -> list[str]:
-    """The files of an ini that no output may replace: all but the pruned tables, if it names these already."""
+    """Return the files of an ini that no output may overwrite: all but the pruned tables, if it names these already."""
     from moses_compat.files.paths import same_file
     from moses_compat.ini.tables import phrase_tables
 
@@ -236,7 +236,7 @@ def _kept_files(ini: MosesIni, request: PruneRequest) -> list[str]:
     return kept
 
 
-# From this share of a table on, similarity alone does as well as any other criterion.
+# If at least this share of a table is kept, similarity alone does as well as any other criterion.
 _SMALL = 0.2
 
 _RENAMED = {
@@ -265,10 +265,10 @@ def command(**given: Any) -> None:
     With --threshold, an entry of TABLE is removed if its similarities are below S in BOTH directions, unless it is
     among the K best entries of its source.  With --moses-ini and a size, entries are removed that the decoder can
     compose from shorter ones, or whose sides are not translations of each other; counts and, with --forced-pairs,
-    usage in forced decoding protect entries.  With --max-bleu-loss, tables of many sizes translate the development set.
+    usage in forced decoding protect entries.  With --max-bleu-loss, BLEU on --dev is measured for tables of many sizes.
 
     Remaining lines are byte-identical and in order.  TABLE is a Moses phrase table in text form, by default standard
-    input; or a folder of part files (`convert --part-entries`) with --threshold, and then FILE is a folder, too.
+    input; or, with --threshold, a folder of part files (`convert --part-entries`); FILE is then a folder, too.
 
     """
     from moses_compat.jobs.prune import TableTooSmallError, prune, sweep
@@ -330,7 +330,7 @@ def _tell_pruned_parts(manifest: dict[str, Any], request: PruneRequest, watch: T
 
 
 def _warn_of_meaning_alone(request: PruneRequest, watch: TerminalWatch) -> None:
-    """Recommend better methods for a small table where none was named; see the README's figure."""
+    """Recommend better methods for a small table if none was named; see the figure in the README."""
     if request.target_size is not None and request.target_size < _SMALL and request.method is None:
         watch.say(
             "note: similarity alone loses more than other methods in a table this small; with --moses-ini INI the "
@@ -339,7 +339,7 @@ def _warn_of_meaning_alone(request: PruneRequest, watch: TerminalWatch) -> None:
 
 
 def _advice(best: KeepBest, streams: bool) -> str:
-    """Suggest options for the case that more entries are protected than may stay."""
+    """Return advice on options if more entries are protected than may be kept."""
     frequent = "" if best.frequent is None else ", or protect fewer frequent entries with a larger --protect-frequent"
     if streams or best.protect == "all":
         return f"try --protect words or a smaller --keep-top{frequent}"

@@ -42,7 +42,7 @@ Example:
     click.option("--by-length", is_flag=True, help="Also report figures by length."),
     "Output",
     click.option("-o", "--output", metavar="FILE",
-                 help="Write the reconstructions, a line for a line."),
+                 help="Write the reconstructions, one per line."),
     json_option,
     None,
     device_option(),
@@ -54,13 +54,13 @@ def command(
 ) -> None:  # fmt: skip
     """Measure the reconstruction accuracy of an autoencoder.
 
-    Every line of TEXT is turned into its vector and back, and what is left of it is measured.  TEXT has a tokenised
-    sentence or paragraph a line (plain or gzip, - is standard input), none of them empty; the model is an autoencoder
-    (`phrasetool train autoencoder`).  A line is written back from its vector alone, word by word, the most
-    probable next, until its end or 1.5 times its words.
+    Encodes every line of TEXT as a vector, decodes the vector, and compares the result with the line.  TEXT has one
+    tokenised sentence or paragraph per line (plain or gzip, - is standard input) and no empty lines; the model is an
+    autoencoder (`phrasetool train autoencoder`).  A line is decoded greedily from its vector alone, until the end
+    symbol or 1.5 times its number of words.
 
-    BLEU is sacrebleu's, as of `phrasetool evaluate`; ROUGE-1 and ROUGE-2 are means of the lines' F1 over words and
-    over pairs of words.  The right answer is TEXT as it is: words that the model does not know cannot come back.
+    BLEU is sacrebleu's, as in `phrasetool evaluate`; ROUGE-1 and ROUGE-2 are means of the lines' F1 over words and
+    over pairs of words.  The reference is TEXT unchanged: words that the model does not know cannot be reconstructed.
     """
     import torch
 
@@ -75,19 +75,19 @@ def command(
     check_outputs([text], [output])
     document = json_document(json_file, [text], [output])
     model = AutoencoderModel.load(model_folder or default_model())
-    place = choose_device(device)
+    torch_device = choose_device(device)
     torch.set_num_threads(threads)
     with TableProgress("read text", 0, quiet) as reading:
         texts, symbols = read_texts(text, reading, as_written=True)
     texts = texts.part(0, min(limit or len(texts), len(texts)))
     _check_lengths(text, texts)
     with ItemProgress("reconstruct", len(texts), "text", quiet) as progress:
-        reconstructions = reconstruct_lines(model, texts, symbols.words, place, progress.tick)
+        reconstructions = reconstruct_lines(model, texts, symbols.words, torch_device, progress.tick)
     if output is not None:
         with Output(output) as out:
             out.write_text(b"".join(line + b"\n" for line in reconstructions.lines))
-    # Bytes that are not UTF-8 stay distinct characters.
-    lines = [symbols.join(one).decode("utf-8", "surrogateescape") for one in texts]
+    # Bytes that are not UTF-8 remain distinct characters.
+    lines = [symbols.join(words).decode("utf-8", "surrogateescape") for words in texts]
     if note := split_words_note(display_name(text), lines):
         write(note, "warning")
     figures = _figures(model, texts, lines, reconstructions, by_length)
@@ -124,7 +124,7 @@ def _figures(
     }
     if by_length:
         groups = quality_by_length(written, lines).items()
-        figures["by_length"] = [{"from": first, "to": last, **_rounded(one)} for (first, last), one in groups]
+        figures["by_length"] = [{"from": first, "to": last, **_rounded(quality)} for (first, last), quality in groups]
     return figures
 
 

@@ -36,9 +36,9 @@ def command(
 ) -> None:  # fmt: skip
     """Remove reordering entries that a phrase table lacks.
 
-    Lines whose phrase pair is in TABLE stay, byte for byte and in their order.  The two tables may be in different
-    orders.  TABLE is a phrase table that was pruned by whatever means, gzip or not; what prune itself removes it can
-    take out of a reordering table on the way (prune --reordering-table).
+    Keeps lines whose phrase pair is in TABLE, byte for byte and in order.  The two tables may be in different orders.
+    TABLE is a phrase table that was pruned by any program, gzip or not; `phrasetool prune` can prune a reordering table
+    itself (--reordering-table).
     """
     from moses_compat.files.streams import Input, Output
     from moses_compat.jobs.remove_orphans import remove_orphans, table_pairs

@@ -45,7 +45,7 @@ def command(
     memory, and a sample of entries that can be searched and sorted.  More options add more modules; a module whose
     input is missing names the option it needs.
 
-    Verdicts do not change the exit code; --json gives them to scripts.
+    Verdicts do not affect the exit code; scripts can read them from --json.
     """
     from moses_compat.files.paths import STANDARD
     from moses_compat.files.streams import Output

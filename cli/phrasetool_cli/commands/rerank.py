@@ -79,9 +79,9 @@ def command(
     """Rerank an n-best list with further models.
 
     Translators and language models append features to NBEST and to the list of the development set (see `phrasetool
-    rescore`), MIRA tunes weights there, beginning with those the list was made with, and the best hypotheses of NBEST
-    by these weights are written.  Lists that were rescored need no models: they can be rescored once and reranked
-    often.
+    rescore`).  MIRA tunes the weights on the development set, starting from those that its list was made with, and the
+    best hypotheses of NBEST with these weights are written.  Rescored lists need no models: they can be rescored once
+    and reranked often.
     """
     from moses_compat.engine.n_best import NBestList, read_n_best
     from moses_compat.files.streams import Output
@@ -123,11 +123,11 @@ def command(
         text.check(candidates)
         return text, candidates
 
-    # All that can be wrong with the files is found before models work on them.
+    # Errors in the files are found before the models run.
     text, candidates = prepared(n_best, source)
     truth = read_references(references, len(text.sentences), candidates)
     if truth:
-        # The translations do not depend on them: a wrong reference makes the BLEU meaningless, and nothing else.
+        # Translations do not depend on the references: a wrong one makes only the reported BLEU meaningless.
         check_references(candidates, truth, source, references, force=True, watch=watch)
     columns = load_columns(folders, text, candidates, length, each, force, watch, language_models)
     record = columns.record() if folders or language_models else None

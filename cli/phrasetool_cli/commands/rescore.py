@@ -51,12 +51,12 @@ def command(
     NBEST is a list as Moses or `phrasetool decode` writes it.  Translators append `NeuralForward0=`, log p(hypothesis |
     source), and `NeuralBackward0=`, log p(source | hypothesis).  The language models of --lm append `ExtraLM0=` and so
     on: the natural logarithm of p(hypothesis) between <s> and </s>, not divided by its length, as Moses' own language
-    models do.  Everything else stays byte for byte.  `phrasetool rerank` does this itself if it is given models, and
-    takes such lists without.
+    models do.  Everything else is unchanged.  `phrasetool rerank` does this itself if it is given models, and accepts
+    rescored lists without models.
 
-    Translators refuse a list that does not translate the source, whose hypotheses are as likely next to other
-    sentences; --lm alone does not read the source's words.  A language model that knows less than 60% of the tokens is
-    refused.
+    With translators, a list that does not translate the source is refused: its hypotheses are as likely for other
+    sentences; --lm alone does not read the words of the source.  A language model that knows less than 60% of the
+    tokens is refused.
     """
     from moses_compat.engine.n_best import read_n_best
     from moses_compat.files.streams import Output
@@ -69,13 +69,13 @@ def command(
     document = json_document(json_file, inputs, [output])
     check_inputs(inputs)
     watch = TerminalWatch(quiet)
-    text, found = SourceText.read(source), read_n_best(n_best)
-    text.check(found)
-    columns = load_columns(folders, text, found, length, each, force, watch, language_models)
+    text, candidates = SourceText.read(source), read_n_best(n_best)
+    text.check(candidates)
+    columns = load_columns(folders, text, candidates, length, each, force, watch, language_models)
     with Output(output) as out:
-        featured = featured_list(columns, text, found, threads, force, watch)
+        featured = featured_list(columns, text, candidates, threads, force, watch)
         out.write_text(b"".join(featured.lines()))
-    counts = {"hypotheses": len(found), "sentences": len(set(found.sentences.tolist()))}
+    counts = {"hypotheses": len(candidates), "sentences": len(set(candidates.sentences.tolist()))}
     document({**counts, "features": list(columns.names), "neural": columns.record()})
     appended = ", ".join(columns.names)
     watch.say(f"{counts['hypotheses']:,} hypotheses of {counts['sentences']:,} sentences: {appended} appended")

@@ -31,7 +31,7 @@ Example:
     click.option("-m", "--model", "model_folder", metavar="FOLDER", help="Show the similarities of this model."),
     click.option("--reasons", metavar="FILE", help="Show what `prune --reasons` recorded in FILE."),
     "Index",
-    click.option("--index", metavar="FILE", help="Place of the index.  [default: TABLE.index]"),
+    click.option("--index", metavar="FILE", help="File of the index.  [default: TABLE.index]"),
     None,
     json_option,
     engine_options,
@@ -42,12 +42,12 @@ def command(
 ) -> None:  # fmt: skip
     """Show the entries of a phrase.
 
-    TABLE is a phrase table in text form, gzip or not; PHRASE is a source phrase as it is in TABLE (with Moses' escapes
-    such as `&apos;`).  Entries are sorted by p(e|f), the third of Moses' scores, or by the last score of a table with
-    fewer than four.
+    TABLE is a phrase table in text form, gzip or not; PHRASE is a source phrase as in TABLE (with Moses' escapes such
+    as `&apos;`).  Entries are sorted by p(e|f), the third of Moses' scores, or by the last score of a table with fewer
+    than four.
 
     The first call writes an index next to TABLE, about twice the size of the compressed table; later calls read only
-    that.  The index of a table that has changed is built again.
+    the index.  If the table changes, the index is built again.
     """
     from moses_compat.jobs.show import entries_of, shown_lines, with_decisions, with_similarities
     from moses_compat.tables.blocks import TableScan
@@ -67,15 +67,15 @@ def command(
         from phrasetool.phrase_encoder.model import BilingualModel
 
         model = BilingualModel.load(model_folder)
-    # Nothing is written but the index, so a table that looks wrong is shown with a warning.
+    # Only the index is written, so an implausible table is shown with a warning.
     scan = TableScan(threads=threads, allow_empty=True, force=True, warn=watch.warn)
     opened = phrase_index(table, index, scan, watch)
     side = TARGET if target else SOURCE
     entries = entries_of(opened, text, side, contains, threads)
     if not entries:
-        what = "contains" if contains else "is"
+        verb = "contains" if contains else "is"
         hint = "" if contains else "; --contains also finds longer phrases"
-        raise PhraseToolError(f"{table}: no {side} phrase {what} {text.decode('utf-8', 'replace')!r}{hint}")
+        raise PhraseToolError(f"{table}: no {side} phrase {verb} {text.decode('utf-8', 'replace')!r}{hint}")
     shown = entries[: limit or None]
     if model is not None:
         shown = with_similarities(shown, model)

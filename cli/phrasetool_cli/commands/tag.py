@@ -48,9 +48,9 @@ def command(
 ) -> None:  # fmt: skip
     """Tag the words of a text with parts of speech.
 
-    TEXT has a tokenised sentence a line (plain or gzip, - is standard input), none of them empty, with Moses' escapes
-    or without; the model is a tagger (`phrasetool train tagger`).  The tags are the 17 universal ones; a word
-    that stands for two has both, as `ADP+DET` for German `im`.  The text streams through.
+    TEXT has one tokenised sentence per line (plain or gzip, - is standard input) and no empty lines, with or without
+    Moses' escapes; the model is a tagger (`phrasetool train tagger`).  The tags are the 17 universal ones; a
+    contraction of two words has both tags, as in `ADP+DET` for German `im`.  The text is processed as a stream.
     """
     from moses_compat.jobs.tag_text import tag_text
     from phrasetool.tagger.model import TaggerModel

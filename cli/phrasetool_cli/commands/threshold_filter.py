@@ -47,9 +47,9 @@ def command(
 ) -> None:  # fmt: skip
     """Remove entries whose scores are too low.
 
-    An entry of TABLE goes if any score is below its threshold, as with Moses' threshold-filter.perl.  SPEC is
-    COLUMN:THRESHOLD,... with columns from 0, or one number for columns 0 and 2, p(f|e) and p(e|f).  Lines that stay are
-    byte-identical and in their order.
+    Removes an entry of TABLE if any score is below its threshold, as Moses' threshold-filter.perl does.  SPEC is
+    COLUMN:THRESHOLD,... with columns from 0, or one number for columns 0 and 2, p(f|e) and p(e|f).  Remaining lines are
+    byte-identical and in order.
     """
     from moses_compat.files.streams import Output
     from moses_compat.jobs.moses_filters import threshold_table
@@ -68,4 +68,4 @@ def command(
     if not quiet:
         say(f"kept {counts.kept:,} of {counts.entries:,} entries ({counts.kept / max(counts.entries, 1):.1%})")
         if counts.protected:
-            say(f"  {counts.protected:,} stayed as the last entry of their word")
+            say(f"  {counts.protected:,} kept as the last entry of their word")

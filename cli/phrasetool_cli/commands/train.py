@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Kinds(Mapping[str, str]):
-    """Name of each kind of training -> summary, as the registry of families has them."""
+    """Name of each kind of training -> summary, from the registry of model families."""
 
     def __getitem__(self, name: str) -> str:
         return {family.training: family.summary for family in FAMILIES.values()}[name]
@@ -35,7 +35,7 @@ class _Kinds(Mapping[str, str]):
 
 
 KINDS = _Kinds()
-# Names of kinds behind `--model`, which works for one more release.
+# Former names of kinds, given with `--model`, which works for one more release.
 _FORMER = {name: family.training for name, family in FAMILIES.items() if name != family.training}
 _EXAMPLE = """\b
 Example:
@@ -52,7 +52,7 @@ class _TrainGroup(LazyGroup):
         return super().parse_args(ctx, self._with_kind(args, ctx))
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """Import a command, or make that of a family that has none of its own."""
+        """Import a command, or generate it from the settings of a family."""
         family = next((family for family in FAMILIES.values() if family.training == name), None)
         if family is None or not family.train:
             return super().get_command(context, name)
@@ -66,7 +66,7 @@ class _TrainGroup(LazyGroup):
                 return self._former_kind(names, i, value if equals else None, context)
         if not names or names[0] in (*KINDS, *context.help_option_names):
             return names
-        # Behind an option stands its value, such as a folder with the name of a kind.
+        # An option is followed by its value, which may be a folder with the name of a kind.
         behind = [name for before, name in pairwise(names) if not before.startswith("-")]
         misplaced = [name for name in behind if name in KINDS and not os.path.exists(name)]
         if misplaced and not context.resilient_parsing:
@@ -88,7 +88,7 @@ class _TrainGroup(LazyGroup):
 
 
 def _command_of(family: ModelFamily) -> click.Command:
-    """Return the command that trains a family on its texts; made from its settings."""
+    """Return a command, generated from the settings of a family, that trains it on texts."""
     from phrasetool.options import imported
     from phrasetool_cli.command import sections
     from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
@@ -96,7 +96,7 @@ def _command_of(family: ModelFamily) -> click.Command:
 
     @click.command(
         name=family.training, cls=SettingsCommand, declared=lambda: declarations(imported(family.settings)),
-        help=f"{family.summary}\n\nEach text has a tokenised sentence or phrase a line (plain or gzip).",
+        help=f"{family.summary}\n\nEach text has one tokenised sentence or phrase per line (plain or gzip).",
     )  # fmt: skip
     @click.argument("texts", nargs=len(family.texts), metavar=" ".join(family.texts))
     @sections("Output", model_folder_option, None, run_options)
@@ -112,10 +112,10 @@ def _train(family: ModelFamily, paths: tuple[str, ...], run: RunOptions, values:
     """Train a model on texts and report progress.
 
     Args:
-        family: of the model.
+        family: family of the model.
         paths: texts to learn from.
         run: device, model folder and so on.
-        values: of all other options.
+        values: values of all other options.
 
     Raises:
         click.UsageError: an option is out of range.
@@ -132,10 +132,10 @@ def _train(family: ModelFamily, paths: tuple[str, ...], run: RunOptions, values:
 
     watch = TerminalWatch(run.quiet)
     settings = settings_of(imported(family.settings), values, seed=run.seed)
-    place = run.ready(paths)
+    device = run.ready(paths)
     torch.set_num_threads(run.threads)
     texts = [split_lines(read_sentences(path)) for path in paths]
-    watch.say(f"{', '.join(f'{len(lines):,}' for lines in texts)} lines; training on {device_name(place)}")
+    watch.say(f"{', '.join(f'{len(lines):,}' for lines in texts)} lines; training on {device_name(device)}")
 
     def report(epoch: DataclassInstance) -> None:
         figures = {name: f"{v:.4g}" if isinstance(v, float) else v for name, v in asdict(epoch).items()}
@@ -143,7 +143,7 @@ def _train(family: ModelFamily, paths: tuple[str, ...], run: RunOptions, values:
 
     with ItemProgress("train", None, "line", run.quiet) as progress:
         training = run.training_run(
-            place, watch, record={"texts": list(paths)}, on_report=report, tick=progress.tick
+            device, watch, record={"texts": list(paths)}, on_report=report, tick=progress.tick
         )  # fmt: skip
         trained: SavedModel = imported(family.train)(texts, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")

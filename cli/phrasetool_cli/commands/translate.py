@@ -43,13 +43,13 @@ Example:
     "Model",
     model_option,
     click.option("--new-words", metavar="FILE",
-                 help="Target words to add, one a line; needs --target-vectors."),
+                 help="Target words to add, one per line; needs --target-vectors."),
     click.option("--target-vectors", metavar="FILE", help="Vectors of new words: the file given to training."),
     "Output",
     output_option("Translations."),
     click.option("--n-best-list", "n_best", nargs=2, type=(str, click.IntRange(1)), metavar="FILE N",
                  help="Also write an n-best list in Moses' format; N at most --beam."),
-    click.option("--drop-repetitions", is_flag=True, help="Drop words that repeat the word before."),
+    click.option("--drop-repetitions", is_flag=True, help="Drop words that repeat the previous word."),
     click.option("--escape/--no-escape", "escape", default=None,
                  help="Write Moses' escapes, or not.  [default: as in TEXT or the training text]"),
     json_option,
@@ -70,9 +70,10 @@ def command(
 ) -> None:  # fmt: skip
     """Translate text with a neural translator.
 
-    TEXT has one tokenised sentence a line (`-` is standard input); an empty line gives an empty line.  The model is
-    one of `phrasetool train translator`.  At every step it predicts a vector, and the target word with the
-    nearest one is written.  A sentence's translation depends neither on the others nor on the number of threads.
+    TEXT has one tokenised sentence per line (`-` is standard input); an empty line gives an empty line.  The model is
+    one of `phrasetool train translator`.  At every step it predicts a vector, and the target word with the nearest
+    vector is written; with a cross-entropy loss, the most probable word.  The translation of a sentence depends neither
+    on other sentences nor on the number of threads.
     """
     from moses_compat.corpora.translated_texts import WrittenText, read_dictionary, written_words
     from moses_compat.files.streams import Output
@@ -86,15 +87,17 @@ def command(
     from phrasetool.translator.model import TranslatorModel
 
     if (new_words is None) != (target_vectors is None):
-        raise click.UsageError("--new-words and --target-vectors belong together; give both")
+        raise click.UsageError("--new-words and --target-vectors must be given together")
     listed, most = n_best or (None, 1)
     if most > beam:
-        raise click.UsageError(f"the {most} best are asked for, but the beam keeps {beam}; give --beam {most} or more")
+        raise click.UsageError(
+            f"{most} translations were requested, but the beam keeps {beam}; give --beam {most} or more"
+        )
     inputs = [text, table, dictionary, new_words, target_vectors]
     check_outputs(inputs, [output, listed])
     check_inputs(inputs)
     document = json_document(json_file, inputs, [output, listed])
-    watch, place = TerminalWatch(quiet), choose_device(device)
+    watch, torch_device = TerminalWatch(quiet), choose_device(device)
     model = TranslatorModel.load(model_folder or default_model())
     if new_words and target_vectors:
         model = with_new_words(model, new_words, target_vectors, watch)
@@ -116,7 +119,7 @@ def command(
             )
     with ItemProgress("translating", len(full), "sentence", quiet) as progress:
         hypotheses = n_best_translations(
-            model.network.to(place), sentences.select(full), model.temperature, most, beam, candidates, threads,
+            model.network.to(torch_device), sentences.select(full), model.temperature, most, beam, candidates, threads,
             progress.tick,
         )  # fmt: skip
         seconds = progress.seconds
@@ -146,7 +149,7 @@ def command(
 
 
 def _listed(number: int, lines: Sequence[bytes], translations: Sequence[TranslatedSentence]) -> bytes:
-    """The translations of a sentence in an n-best list."""
+    """Return the translations of a sentence as lines of an n-best list."""
     from moses_compat.engine.n_best import n_best_line
 
     return b"".join(
@@ -156,7 +159,7 @@ def _listed(number: int, lines: Sequence[bytes], translations: Sequence[Translat
 
 
 def check_text(path: str, sentences: Phrases, watch: TerminalWatch) -> None:
-    """Refuse sentences that are too long; warn of a text of which hardly a word is known.
+    """Refuse sentences that are too long, and warn if the model knows hardly any word of the text.
 
     Raises:
         DataError: a sentence is too long.
@@ -165,7 +168,7 @@ def check_text(path: str, sentences: Phrases, watch: TerminalWatch) -> None:
 
     from moses_compat.files.paths import display_name
     from phrasetool.errors import DataError
-    from phrasetool.models.fit import FEWEST, HARDLY_KNOWN
+    from phrasetool.models.fit import FEWEST, MIN_KNOWN_SHARE
     from phrasetool.nn.positions import LONGEST
     from phrasetool.vocabulary import UNKNOWN
 
@@ -175,7 +178,7 @@ def check_text(path: str, sentences: Phrases, watch: TerminalWatch) -> None:
         raise DataError(display_name(path), message, line + 1)
     size = len(sentences.words)
     known = float((sentences.words != UNKNOWN).mean()) if size else 1.0
-    if known == 0 or (size >= FEWEST and known < HARDLY_KNOWN):
+    if known == 0 or (size >= FEWEST and known < MIN_KNOWN_SHARE):
         watch.warn(f"{display_name(path)}: the model knows {known:.1%} of its {size:,} words; is it another language?")
 
 
@@ -185,14 +188,14 @@ def check_dictionary(
     """Report how many words of a text a dictionary has.
 
     Args:
-        path: of the dictionary; None without one.
+        path: file of the dictionary; None without one.
         dictionary: source word -> target word.
         text: path of the text.
         read: the text.
         watch: receives the message.
 
     Raises:
-        DataError: the dictionary has none of them.
+        DataError: the dictionary has none of the words.
     """
     from moses_compat.files.paths import display_name
     from phrasetool.errors import DataError
@@ -208,12 +211,12 @@ def check_dictionary(
 
 
 def with_new_words(model: TranslatorModel, words: str, vectors: str, watch: TerminalWatch) -> TranslatorModel:
-    """The model with more target words, whose vectors are of the space that it predicts in.
+    """Return the model with more target words, whose vectors are in the space that it predicts in.
 
     Args:
         model: the translator.
-        words: a file, a word a line.
-        vectors: a file of vectors: the one that the training was given.
+        words: file with one word per line.
+        vectors: file of vectors, the one that was given to training.
         watch: receives the number of added words.
 
     Raises:

@@ -49,7 +49,7 @@ demo-output/engine/dev.en -o t.ini
     None,
     decoder_model_options,
     "Development set",
-    dev_option("Development set: source and reference, with a tokenised sentence a line."),
+    dev_option("Development set: source and reference, one tokenised sentence per line."),
     click.option("-r", "--reference", "references", multiple=True, metavar="FILE",
                  help="Further reference translation; repeatable."),
     former_option("--source"),
@@ -86,8 +86,8 @@ def command(
 ) -> None:  # fmt: skip
     """Tune the weights of a model on a development set.
 
-    The decoder translates the development set, an optimiser looks for weights with a higher BLEU among all translations
-    so far, and so on.  The weights of the run with the best BLEU are written; all else in the ini stays the same.
+    The decoder translates the development set, an optimiser searches for weights with a higher BLEU on all translations
+    so far, and so on.  The weights of the run with the best BLEU are written; everything else in the ini is unchanged.
     Weights with `tuneable=false` are not tuned.
 
     A development set that is unrelated to the model is refused: out of vocabulary, in another form (lower-cased,
@@ -159,10 +159,10 @@ def command(
 def _development_set(
     development: tuple[str, str] | None, source: str | None, references: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...]]:
-    """Source and references, of `--dev` or of the former `--source`.
+    """Return source and references, from `--dev` or the former `--source`.
 
     Raises:
-        click.UsageError: there is none, or there are two.
+        click.UsageError: there is no development set, or there are two.
     """
     if development is not None:
         if source is not None:
@@ -175,7 +175,7 @@ def _development_set(
 
 
 def _record(run: TuningRun, weights: NamedWeights) -> bytes:
-    """A run as a line of JSON."""
+    """Return a run as a line of JSON."""
     values = {
         "restart": run.restart, "run": run.run, "bleu": run.bleu, "best": run.best, "new": run.new,
         "candidates": run.candidates, "weights": weights,

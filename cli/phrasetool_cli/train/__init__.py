@@ -1,6 +1,6 @@
-"""`phrasetool train`: a file for each kind of model, and what they share.
+"""`phrasetool train`: a module for each kind of model, and shared modules.
 
-A kind has a click command, called `command`, with its own options; options are also made of the settings that its model
-family declares (`setting_options`).  `run` has the options of every training, its checks and what is printed when it is
-interrupted; `pair_files` reads sentence pairs.
+The module of a kind has a click command, called `command`, with its own options and options that are generated from
+the settings of the model family (`setting_options`).  `run` has the options and checks of every training, and the
+message when it is interrupted; `pair_files` reads sentence pairs.
 """

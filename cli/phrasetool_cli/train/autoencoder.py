@@ -30,7 +30,7 @@ Example:
 def command(text: str, **values: Any) -> None:
     """Train an autoencoder of sentences on text.
 
-    TEXT is of one language, with a tokenised sentence a line.
+    TEXT is in one language, with one tokenised sentence per line.
     """
     run = RunOptions.taken(values)
     with run.told([text]) as tell:
@@ -43,11 +43,11 @@ def _train(text: str, run: RunOptions, values: dict[str, Any]) -> AutoencoderMod
     Args:
         text: path of the text.
         run: device, model folder and so on.
-        values: of all other options.
+        values: values of all other options.
 
     Raises:
         click.UsageError: an option is out of range.
-        PhraseToolError: the text cannot be read or makes no sense, or the model cannot be written.
+        PhraseToolError: the text cannot be read or is implausible, or the model cannot be written.
     """
     import torch
 
@@ -58,7 +58,7 @@ def _train(text: str, run: RunOptions, values: dict[str, Any]) -> AutoencoderMod
 
     watch = TerminalWatch(run.quiet)
     settings = settings_of(AutoencoderSettings, values, seed=run.seed)
-    place = run.ready([text], settings.precision)
+    device = run.ready([text], settings.precision)
     torch.set_num_threads(run.threads)
     with TableProgress("read text", 0, run.quiet) as reading:
         everything, symbols = read_texts(text, reading)
@@ -70,13 +70,13 @@ def _train(text: str, run: RunOptions, values: dict[str, Any]) -> AutoencoderMod
         watch.say(f"{data.left_out:,} lines of more than {settings.max_length} words are left out")
     watch.say(f"{len(data.texts):,} texts, {len(data.vocabulary) - 1:,} words, {data.unknown:.1%} of the text unknown")
     shape = settings.shape
-    watch.say(f"training on {place}, {shape.name} autoencoder, n={shape.dimension}, into {run.folder}")
+    watch.say(f"training on {device}, {shape.name} autoencoder, n={shape.dimension}, into {run.folder}")
 
     def report(done: EpochReport) -> None:
         watch.say(f"epoch {done.epoch}/{settings.epochs}: cross-entropy {done.cross_entropy:.4f} a word")
 
     with run.progress(settings.epochs, len(data.texts), "text") as progress:
-        training = run.training_run(place, watch, record={"text_file": text}, on_report=report, tick=progress.tick)
+        training = run.training_run(device, watch, record={"text_file": text}, on_report=report, tick=progress.tick)
         trained = train_autoencoder(data.texts, data.vocabulary, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
     return trained

@@ -26,7 +26,7 @@ class MaskedLmInputs:
 
     Attributes:
         files: one text, or the two sides of a bitext.
-        development: the two sides of a development set; None to hold out some of what is learnt from.
+        development: the two sides of a development set; None to hold out a part of the training text.
         monolingual: more text of either language.
     """
 
@@ -75,8 +75,8 @@ def command(
 ) -> None:
     """Train a BERT from scratch on text of one language or two.
 
-    Give one TEXT or the two sides of a bitext.  The model folder is one that transformers loads and that `annotate
-    --encoder` takes.  The extra `encoders` has to be installed.
+    Give one TEXT or the two sides of a bitext.  The model folder can be loaded by transformers and by
+    `annotate --encoder`.  The extra `encoders` must be installed.
     """
     run, inputs = RunOptions.taken(values), MaskedLmInputs(files, development, monolingual)
     with run.told(inputs.all) as tell:
@@ -89,17 +89,17 @@ def _train(inputs: MaskedLmInputs, run: RunOptions, values: dict[str, Any]) -> T
     Args:
         inputs: files to learn from.
         run: device, model folder and so on.
-        values: of all other options.
+        values: values of all other options.
 
     Raises:
         click.UsageError: an option is out of range.
-        PhraseToolError: an input cannot be read or makes no sense, or the model cannot be written.
+        PhraseToolError: an input cannot be read or is implausible, or the model cannot be written.
     """
     from phrasetool.bert.settings import MaskedLmSettings
 
     watch = TerminalWatch(run.quiet)
     settings = settings_of(MaskedLmSettings, values, seed=run.seed)
-    place = run.ready(inputs.all, settings.precision)
+    device = run.ready(inputs.all, settings.precision)
 
     import torch
 
@@ -110,7 +110,7 @@ def _train(inputs: MaskedLmInputs, run: RunOptions, values: dict[str, Any]) -> T
     lines, development = _read(inputs, settings, watch, run.quiet)
     tokenizer, data, held = _in_pieces(inputs, lines, development, settings, watch)
     watch.say(
-        f"training on {device_name(place)}, preset {settings.preset}, n={settings.units}, "
+        f"training on {device_name(device)}, preset {settings.preset}, n={settings.units}, "
         f"{tokenizer.get_vocab_size():,} pieces, into {run.folder}"
     )
 
@@ -121,7 +121,7 @@ def _train(inputs: MaskedLmInputs, run: RunOptions, values: dict[str, Any]) -> T
         )
 
     with run.progress(settings.epochs, data.tokens, "token") as progress:
-        training = run.training_run(place, watch, record=inputs.record(), on_report=report, tick=progress.tick)
+        training = run.training_run(device, watch, record=inputs.record(), on_report=report, tick=progress.tick)
         trained = train_masked_lm(data, held, tokenizer, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
     return trained
@@ -154,7 +154,7 @@ def _read(
 def _in_pieces(
     inputs: MaskedLmInputs, lines: TextLines, development: TextLines, settings: MaskedLmSettings, watch: TerminalWatch
 ) -> tuple[Any, PieceTexts, PieceTexts]:
-    """The tokenizer, and what to learn from and the development set in its pieces."""
+    """Train the tokenizer; return it with the training texts and the development set in its subword units."""
     from phrasetool.bert.data import piece_texts, train_word_pieces
 
     try:
@@ -164,9 +164,9 @@ def _in_pieces(
     data, held = (piece_texts(part, tokenizer, settings.positions) for part in (lines, development))
     for part, name in ((data, inputs.files[0]), (held, (inputs.development or inputs.files)[0])):
         if not len(part.texts):
-            raise DataError(name, "it holds only control characters")
+            raise DataError(name, "the text has only control characters")
     if (pieces := tokenizer.get_vocab_size()) < settings.vocabulary_size:
-        watch.say(f"the text gives {pieces:,} pieces of words, fewer than the {settings.vocabulary_size:,} wanted")
+        watch.say(f"the text gives {pieces:,} subword units, fewer than the {settings.vocabulary_size:,} requested")
     if data.cut:
         watch.say(f"{data.cut:,} texts and joined pairs of more than {settings.positions} tokens are cut")
     watch.say(

@@ -27,8 +27,8 @@ class ParallelInputs(PairFiles):
     """Training data of a classifier.
 
     Attributes:
-        encoder: what it reads: `words`, `word2vec` or `hf:FOLDER`.
-        tuned: a folder's vectors learn, too.
+        encoder: its word vectors: `words`, `word2vec` or `hf:FOLDER`.
+        tuned: whether the vectors of a folder are trained, too.
     """
 
     encoder: str
@@ -75,7 +75,7 @@ def command(
 ) -> None:  # fmt: skip
     """Train a classifier of parallel sentence pairs.
 
-    SOURCE and TARGET are the two sides of a bitext, with a sentence a line; PAIRS has lines `source ||| target[ |||
+    SOURCE and TARGET are the two sides of a bitext, with one sentence per line; PAIRS has lines `source ||| target[ |||
     count]`, or is a phrase table.  The classifier learns to separate translations from other pairs, among them pairs
     in which one side contains the translation of the other.
     """
@@ -90,11 +90,11 @@ def _train(inputs: ParallelInputs, run: RunOptions, values: dict[str, Any]) -> P
     Args:
         inputs: files to learn from.
         run: device, model folder and so on.
-        values: of all other options.
+        values: values of all other options.
 
     Raises:
         click.UsageError: an option is unknown or out of range.
-        PhraseToolError: an input cannot be read or makes no sense, or the model cannot be written.
+        PhraseToolError: an input cannot be read or is implausible, or the model cannot be written.
     """
     import torch
 
@@ -103,12 +103,12 @@ def _train(inputs: ParallelInputs, run: RunOptions, values: dict[str, Any]) -> P
 
     watch = TerminalWatch(run.quiet)
     settings = settings_of(PairClassifierSettings, values, seed=run.seed, encoder=inputs.encoder, tuned=inputs.tuned)
-    place = run.ready(inputs.all, settings.precision)
+    device = run.ready(inputs.all, settings.precision)
     torch.set_num_threads(run.threads)
     check = None if settings.folder is None else _check_text
     pairs, development = inputs.read(settings.max_length, settings.seed, watch, run.quiet, check)
     watch.say(f"{len(pairs):,} pairs; development set of {len(development):,} pairs")
-    watch.say(f"training on {device_name(place)}, preset {settings.preset}, reads {inputs.encoder}, into {run.folder}")
+    watch.say(f"training on {device_name(device)}, preset {settings.preset}, reads {inputs.encoder}, into {run.folder}")
 
     def report(done: PairClassifierReport | SearchReport) -> None:
         if isinstance(done, SearchReport):
@@ -122,7 +122,7 @@ def _train(inputs: ParallelInputs, run: RunOptions, values: dict[str, Any]) -> P
     with run.progress(settings.passes, len(pairs), "pair") as progress:
         try:
             training = run.training_run(
-                place, watch, record=inputs.record(pairs.escaped), on_report=report, tick=progress.tick
+                device, watch, record=inputs.record(pairs.escaped), on_report=report, tick=progress.tick
             )
             trained = train_pair_classifier(pairs, development, settings, training)
         except ValueError as error:
@@ -132,19 +132,21 @@ def _train(inputs: ParallelInputs, run: RunOptions, values: dict[str, Any]) -> P
 
 
 def _check_text(texts: TextPairs, files: tuple[str, ...]) -> None:
-    """Refuse text that an encoder of pieces cannot read.
+    """Refuse text that an encoder of subword units cannot read.
 
     Raises:
-        DataError: a word is not UTF-8; names the line.
+        DataError: a word is not UTF-8; for a bitext, the line is named.
     """
     import numpy as np
 
     sides = (texts.sources, texts.source_words), (texts.targets, texts.target_words)
     for file, (phrases, words) in zip((files[0], files[-1]), sides, strict=True):
         wrong = [number for number, word in enumerate(words) if not _is_text(word)]
-        if places := np.flatnonzero(np.isin(phrases.words, wrong)).tolist():
-            line = int(np.searchsorted(phrases.offsets, places[0], "right"))
-            raise DataError(file, "not UTF-8, which an encoder of pieces reads", line if len(files) > 1 else None)
+        if positions := np.flatnonzero(np.isin(phrases.words, wrong)).tolist():
+            line = int(np.searchsorted(phrases.offsets, positions[0], "right"))
+            raise DataError(
+                file, "not UTF-8, which an encoder of subword units requires", line if len(files) > 1 else None
+            )
 
 
 def _is_text(word: bytes) -> bool:

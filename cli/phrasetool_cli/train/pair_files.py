@@ -1,4 +1,4 @@
-"""Sentence pairs that a translator or a classifier learns from: options, and reading."""
+"""Sentence pairs to train a translator or a classifier on: options, and reading."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _one_pair(
     return pairs[0] if pairs else None
 
 
-# Several values are refused instead of all but the last ignored.
+# Several values are refused; without `multiple`, click would silently use the last one.
 dev_option = click.option(
     "--dev", "development", nargs=2, multiple=True, metavar="SOURCE TARGET", callback=_one_pair,
     help="Development set.  [default: 5 % of the pairs]",
@@ -42,7 +42,7 @@ class PairFiles:
 
     Attributes:
         files: the two sides of a bitext, or phrase pairs.
-        development: the two sides of a development set; None to hold out some of what is learnt from.
+        development: the two sides of a development set; None to hold out a part of the pairs.
         min_pair_count: phrase pairs with a smaller count are left out.
     """
 
@@ -75,13 +75,13 @@ class PairFiles:
 
         Args:
             max_length: pairs with a side of more words are left out.
-            seed: draws what is held out.
+            seed: random seed of the pairs that are held out.
             watch: receives the numbers of pairs left out and held out.
-            quiet: no progress.
-            check: raises what is wrong with the texts of some files; None for nothing more to look at.
+            quiet: whether to show no progress.
+            check: raises an error if the texts of some files cannot be used; None for no further check.
 
         Raises:
-            DataError: a file cannot be read, or has nothing to learn from.
+            DataError: a file cannot be read, or has no usable pairs.
         """
         from moses_compat.corpora.bitexts import read_parallel_texts, read_phrase_texts
         from phrasetool.training.data import held_out

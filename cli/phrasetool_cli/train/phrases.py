@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from phrasetool.training.data import PhrasePairs
     from phrasetool_cli.progress import TerminalWatch
 
-# Words of a pair's longer side.
+# Default maximum words of the longer side of a pair.
 _MAX_LENGTH = 7
 _SIDES = ("source", "target")
-# Settings whose options have other names, as in other kinds of models.
+# Settings whose options have other names, to match other kinds of models.
 _FLAGS = {
     "iterations": "epochs", "pretrain_iterations": "pretrain-epochs", "smoothing": "label-smoothing",
     "layers": "attention-layers", "start": None,
@@ -71,16 +71,16 @@ class _Registered(click.ParamType):  # type: ignore[type-arg]  # older versions 
 
 
 def _declared() -> list[Declaration]:
-    """Options of the settings, of all losses and of all architectures."""
+    """Return the options of the settings, of all losses and of all architectures."""
     declared = declarations(TrainingSettings)
-    for registry, what in ((OBJECTIVES, "loss"), (ENCODERS, "encoder")):
+    for registry, kind in ((OBJECTIVES, "loss"), (ENCODERS, "encoder")):
         for name in registry:
-            declared += declarations(registered(registry, name, what), name)
+            declared += declarations(registered(registry, name, kind), name)
     return declared
 
 
 def _shown(arguments: Sequence[str]) -> Shown:
-    """Show the options and defaults of the loss and the architecture that the arguments name."""
+    """Return the options and defaults to show for the loss and the architecture in the arguments."""
     loss = value_of(arguments, "--loss") or TrainingSettings.loss
     architecture = value_of(arguments, "--architecture") or TrainingSettings.encoder
     if loss not in OBJECTIVES or architecture not in ENCODERS:
@@ -101,7 +101,7 @@ def _shown(arguments: Sequence[str]) -> Shown:
                  help="Target text for word vectors; repeatable."),
     click.option("--source-vectors", metavar="FILE", help="Initial word vectors (word2vec, GloVe)."),
     click.option("--target-vectors", metavar="FILE", help="Initial target word vectors."),
-    click.option("--source-autoencoder", metavar="FOLDER", help="Initial encoder: that of an autoencoder."),
+    click.option("--source-autoencoder", metavar="FOLDER", help="Autoencoder whose encoder is the initial one."),
     click.option("--target-autoencoder", metavar="FOLDER", help="Initial target encoder."),
     "Output",
     model_folder_option,
@@ -117,7 +117,7 @@ def _shown(arguments: Sequence[str]) -> Shown:
 def command(pairs: str, max_length: int, min_pair_count: float, **values: Any) -> None:
     """Train encoders of phrases of two languages on phrase pairs.
 
-    PAIRS has lines `source ||| target[ ||| count]`, best those of leave-one-out forced decoding, or is a phrase table.
+    PAIRS has lines `source ||| target[ ||| count]`, ideally from leave-one-out forced decoding, or is a phrase table.
     Word vectors start from word2vec, trained on --source-text and --target-text or else on the pairs.
 
     `phrasetool train phrases --loss NAME --architecture NAME --help` lists the options and defaults of another loss
@@ -128,7 +128,7 @@ def command(pairs: str, max_length: int, min_pair_count: float, **values: Any) -
     record |= {key: values[key] for key in ("source_autoencoder", "target_autoencoder") if values[key]}
     chosen = {**values, "seed": run.seed, "loss": values["loss"] or TrainingSettings.loss}
     starts = _chosen_starts(chosen)
-    # An autoencoder may prescribe the architecture where none was given.
+    # If no architecture was given, an autoencoder may prescribe it.
     chosen["encoder"] = chosen["encoder"] or TrainingSettings.encoder
     with run.told([pairs, *(file for start in starts for file in start.files)]) as tell:
         tell(_train(pairs, run, chosen, starts, (max_length, min_pair_count), record))
@@ -157,15 +157,15 @@ def _train(
     data, starts = with_known_words(_read(pairs, kept, watch, report_problem), settings, starts)
     if chosen["batch_size"] is None:
         settings = settings.with_batches_for(len(data))
-    # Both languages are trained side by side; within a language one thread is fastest at these sizes.
+    # Both languages are trained in parallel; within a language, one thread is fastest at these sizes.
     torch.set_num_threads(1)
     choice = choose_training_device(run.device, data, settings)
-    place = choice.device
+    device = choice.device
     if choice.message:
         tell(choice.message)
-    torch.set_num_threads(1 if place.type == "cpu" else run.threads)
+    torch.set_num_threads(1 if device.type == "cpu" else run.threads)
     tell(f"{len(data):,} pairs, {len(data.source_vocabulary):,} and {len(data.target_vocabulary):,} words")
-    tell(f"training on {device_name(place)}, loss {settings.loss}, n={settings.dimension}, "
+    tell(f"training on {device_name(device)}, loss {settings.loss}, n={settings.dimension}, "
          f"encoder {settings.encoder}, into {run.folder}")  # fmt: skip
 
     def known(side: str, share: float) -> None:
@@ -174,7 +174,7 @@ def _train(
     began = time.monotonic()
     phases = settings.pretrain_iterations, settings.iterations
     with TrainingProgress(len(data), *phases, run.quiet, run.finished_epochs()) as progress:
-        training = run.training_run(place, watch, record=record, on_report=progress.report, tick=progress.tick)
+        training = run.training_run(device, watch, record=record, on_report=progress.report, tick=progress.tick)
         trained = train_model(
             data,
             settings,
@@ -189,7 +189,7 @@ def _train(
 def _read(
     pairs: str, kept: tuple[int, float], watch: TerminalWatch, report_problem: Callable[[str], None]
 ) -> PhrasePairs:
-    """Read the pairs of a file, up to a maximum length and from a minimum count on."""
+    """Read the pairs of a file up to a maximum length and with a minimum count."""
     from moses_compat.corpora.training_pairs import UNCOUNTED, read_training_pairs
     from moses_compat.files.streams import Input
     from phrasetool.training.data import check_pairs
@@ -210,10 +210,10 @@ def _read(
 
 
 def _chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
-    """What both languages start from; takes it out of what was chosen, and leaves there what autoencoders prescribe.
+    """Take the start of both languages out of the options; add the settings that autoencoders prescribe.
 
     Raises:
-        click.UsageError: flags contradict each other, or what an autoencoder prescribes.
+        click.UsageError: options contradict each other, or settings that an autoencoder prescribes.
         ModelError: a folder does not hold an autoencoder that can serve as the encoder of phrases.
     """
     from moses_compat.corpora.texts import unescaped_sentences
@@ -221,14 +221,14 @@ def _chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
     from phrasetool.autoencoder.model import AutoencoderModel
     from phrasetool.phrase_encoder.start import Start, prescribed_settings
 
-    files_of = {side: {what: chosen.pop(f"{side}_{what}") for what in ("text", "vectors", "autoencoder")}
+    files_of = {side: {kind: chosen.pop(f"{side}_{kind}") for kind in ("text", "vectors", "autoencoder")}
              for side in _SIDES}  # fmt: skip
     for side in _SIDES:
-        for what in ("text", "vectors"):
-            if files_of[side]["autoencoder"] and files_of[side][what]:
-                raise click.UsageError(f"--{side}-autoencoder brings word vectors; leave out --{side}-{what}")
-            if chosen["vectors"] == "random" and files_of[side][what]:
-                raise click.UsageError(f"--vectors random draws all word vectors; leave out --{side}-{what}")
+        for kind in ("text", "vectors"):
+            if files_of[side]["autoencoder"] and files_of[side][kind]:
+                raise click.UsageError(f"--{side}-autoencoder brings word vectors; leave out --{side}-{kind}")
+            if chosen["vectors"] == "random" and files_of[side][kind]:
+                raise click.UsageError(f"--vectors random draws all word vectors; leave out --{side}-{kind}")
     folders = [files_of[side]["autoencoder"] for side in _SIDES]
     if chosen["vectors"] and all(folders):
         raise click.UsageError("autoencoders bring word vectors; leave out --vectors")

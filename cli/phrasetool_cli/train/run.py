@@ -1,4 +1,4 @@
-"""How any model is trained: options, checks before, and what is printed when a training is interrupted."""
+"""Training of any model: options, checks before it starts, and the message when it is interrupted."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ run_options = sections(
     device_option(),
     threads_option(),
     click.option("--resume", is_flag=True, help="Continue from the checkpoint in the model folder."),
-    click.option("--overwrite", is_flag=True, help="Replace the model or the unfinished training there."),
+    click.option("--overwrite", is_flag=True, help="Replace the model or unfinished training in the folder."),
     force_option,
     None,
     json_option,
@@ -58,17 +58,17 @@ run_options = sections(
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a training runs: the values of `model_folder_option` and `run_options`.
+    """Options of a training run: the values of `model_folder_option` and `run_options`.
 
     Attributes:
         folder: the model folder.
         seed: random seed.
-        device, threads: where and with how many threads.
-        resume: go on from the checkpoint there.
-        overwrite: a finished model, or an unfinished training, there may be replaced.
-        force: continue where a check finds the input implausible.
-        quiet: no progress.
-        json_file: of `--json`.
+        device, threads: device and number of threads.
+        resume: whether to continue from the checkpoint in the folder.
+        overwrite: whether a finished model or an unfinished training in the folder may be replaced.
+        force: whether to continue if a check finds the input implausible.
+        quiet: whether to show no progress.
+        json_file: value of `--json`.
     """
 
     folder: Path
@@ -85,17 +85,19 @@ class RunOptions:
     def taken(cls, values: dict[str, Any]) -> Self:
         """Take the options of a run out of the values of all options."""
         folder = values.pop("folder") or default_model()
-        return cls(Path(folder), **{one.name: values.pop(one.name) for one in fields(cls) if one.name != "folder"})
+        return cls(
+            Path(folder), **{option.name: values.pop(option.name) for option in fields(cls) if option.name != "folder"}
+        )
 
     def ready(self, inputs: Iterable[str], precision: str = FLOAT32) -> torch.device:
-        """Check that files are there, and the device; prepare PyTorch's threads; returns the device.
+        """Check that files and the device can be used, prepare PyTorch's threads, and return the device.
 
         Args:
             inputs: the files.
-            precision: of products of matrices there.
+            precision: precision of matrix products on the device.
 
         Raises:
-            PhraseToolError: what cannot be used or read.
+            PhraseToolError: a file cannot be read, or the device or precision cannot be used.
         """
         from phrasetool.nn.device import choose_device, subnormals_as_zero
 
@@ -129,7 +131,7 @@ class RunOptions:
         self, device: torch.device, watch: TerminalWatch, *, record: Mapping[str, Any],
         on_report: Callable[[Any], None], tick: ItemTick = lambda count: None,
     ) -> TrainingRun:  # fmt: skip
-        """The run that the library is given; see `phrasetool.training.run`."""
+        """Return the training run for the library; see `phrasetool.training.run`."""
         from phrasetool.training.run import TrainingRun
 
         return TrainingRun(
@@ -138,17 +140,17 @@ class RunOptions:
 
     @contextlib.contextmanager
     def told(self, inputs: Iterable[str | None]) -> Iterator[Callable[[SavedModel | TrainedBert], None]]:
-        """Print how to resume when the block is interrupted; yields a function that reports the model for `--json`.
+        """Print how to resume if the block is interrupted; yield a function that reports the model for `--json`.
 
         Raises:
-            click.Abort: it was interrupted.
-            PhraseToolError: the folder cannot be written to or holds what would be lost, or the document would take
-                the place of an input.
+            click.Abort: the block was interrupted.
+            PhraseToolError: the folder cannot be written to or holds data that would be lost, or the document would
+                overwrite an input.
         """
         from phrasetool.training.run import check_model_folder
 
         document = json_document(self.json_file, inputs)
-        # Here, and not in `ready`: this error must not wait for the import of torch.
+        # Here, not in `ready`: this error must not wait for the import of torch.
         check_model_folder(self.folder, resume=self.resume, overwrite=self.overwrite)
 
         def tell(model: SavedModel | TrainedBert) -> None:
@@ -163,10 +165,10 @@ class RunOptions:
 
     @contextlib.contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Print how to resume when the block is interrupted.
+        """Print how to resume if the block is interrupted.
 
         Raises:
-            click.Abort: it was.
+            click.Abort: the block was interrupted.
         """
         from phrasetool.training.run import CHECKPOINT
 
@@ -176,21 +178,21 @@ class RunOptions:
             yield
         except KeyboardInterrupt as error:
             now = _stamp(checkpoint)
-            # One that was there before is of another training, unless this one went on from it.
+            # An earlier checkpoint belongs to another training, unless this one resumed from it.
             if now is None or (now == before and not self.resume):
                 raise click.Abort("interrupted before the first checkpoint: nothing is kept") from error
-            raise click.Abort(f"interrupted; go on with: {_resuming()}") from error
+            raise click.Abort(f"interrupted; continue with: {_resuming()}") from error
 
 
 def _resuming() -> str:
-    """The command that resumes the one that is running."""
+    """Return the command that resumes the running one."""
     context = click.get_current_context()
     kept = [argument for argument in context.meta[ARGUMENTS] if argument not in ("--resume", "--overwrite")]
     return f"{context.command_path} --resume {shlex.join(kept)}"
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
-    """Return what distinguishes a file from one that replaces it; None if there is none."""
+    """Return inode and modification time, which identify a version of a file; None if it does not exist."""
     try:
         status = os.stat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""Options of the command line that settings, losses and architectures of models declare."""
+"""Command-line options that settings, losses and architectures of models declare."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from phrasetool.options import DeclaredSettings, declared_options
 from phrasetool_cli.command import SectionedCommand, give_title
 
 Settings = TypeVar("Settings", bound=DeclaredSettings)
-# Where a command leaves its arguments as they were typed.
+# Key of the typed arguments of a command in the context.
 ARGUMENTS = "phrasetool.train.arguments"
 _SETTINGS, _OWNED = "Settings", "Loss and architecture"
 _METAVARS = {int: "N", float: "X", str: "NAME"}
@@ -24,7 +24,7 @@ class Declaration:
     """An option that a class declares.
 
     Attributes:
-        name: of the field.
+        name: name of the field.
         default: value if the option is not given.
         help: one line.
         owner: the loss or architecture that declares it; "" for the settings of the model family.
@@ -38,7 +38,7 @@ class Declaration:
 
 @dataclass(frozen=True)
 class Shown:
-    """What `--help` shows of the declared options.
+    """Declared options that `--help` shows, and their defaults.
 
     Attributes:
         owners: losses and architectures whose options are shown.
@@ -92,8 +92,9 @@ class SettingsCommand(SectionedCommand):
     """A command whose options are its own and those that classes declare.
 
     Args:
-        declared: gives the declarations, in order.
-        shown: given the arguments, what `--help` shows of them; None for all, with the declared defaults.
+        declared: returns the declarations, in order.
+        shown: returns what `--help` shows for the arguments; None for options without an owner, with the declared
+            defaults.
         flags: name of a setting -> name of its option, where they differ; None for settings without an option.
     """
 
@@ -107,13 +108,13 @@ class SettingsCommand(SectionedCommand):
         self._made: tuple[tuple[Declaration, ...], list[click.Option]] | None = None
 
     def shown(self, context: click.Context) -> Shown:
-        """What `--help` shows of the declared options."""
+        """Return what `--help` shows of the declared options."""
         return Shown() if self._shown is None else self._shown(context.meta.get(ARGUMENTS, ()))
 
     def get_params(self, context: click.Context) -> list[click.Parameter]:
-        """All parameters, those that classes declare last."""
+        """Return all parameters, those that classes declare last."""
         declared = tuple(self._declared())
-        # Other declarations: a loss or an architecture was registered.
+        # Declarations change if a loss or an architecture is registered.
         if self._made is None or self._made[0] != declared:
             by_name: dict[str, list[Declaration]] = {}
             for declaration in declared:
@@ -123,10 +124,10 @@ class SettingsCommand(SectionedCommand):
         return [*super().get_params(context), *self._made[1]]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse arguments, and remember them as they were typed.
+        """Parse arguments, and store them as typed.
 
         Raises:
-            click.UsageError: an unknown option; names the kinds of models that have it.
+            click.UsageError: an option is unknown; the message names the kinds of models that have it.
         """
         ctx.meta[ARGUMENTS] = list(args)
         try:
@@ -140,7 +141,7 @@ class SettingsCommand(SectionedCommand):
 
 
 def _kinds_with(option: str, group: click.Group, context: click.Context) -> list[str]:
-    """The commands of a group that have an option."""
+    """Return the commands of a group that have an option."""
     commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
     return [
         name
@@ -150,21 +151,21 @@ def _kinds_with(option: str, group: click.Group, context: click.Context) -> list
 
 
 def given_options(settings: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the options that a class declares, of those that were given.
+    """Return the values of those options of a class that were given.
 
     Args:
         settings: the class.
-        values: of all options of a command; None where one was not given.
+        values: values of all options of a command; None for options that were not given.
     """
     return {name: values[name] for name in declared_options(settings) if values.get(name) is not None}
 
 
 def settings_of(kind: type[Settings], values: Mapping[str, Any], **fixed: Any) -> Settings:
-    """Return the settings that were given.
+    """Return settings with the values of given options.
 
     Args:
-        kind: their class.
-        values: of all options of a command; None where one was not given.
+        kind: class of the settings.
+        values: values of all options of a command; None for options that were not given.
         fixed: values of fields that are not options; None for the default.
 
     Raises:
@@ -177,7 +178,7 @@ def settings_of(kind: type[Settings], values: Mapping[str, Any], **fixed: Any) -
 
 
 def usage_error(error: ValueError) -> click.UsageError:
-    """Return the error of a setting as one of the command that runs, whose option may have another name.
+    """Convert the error of a setting to one of the running command, whose option may have another name.
 
     Args:
         error: its message begins with the name of a setting.

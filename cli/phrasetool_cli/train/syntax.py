@@ -30,8 +30,8 @@ class SyntaxInputs:
         bitexts: language and file of one side, then of the other.
         texts: languages and files of sentences without translations.
         tagger: folder of a tagger.
-        start: folder of a model to go on from, if any.
-        own_language: predict a sentence's own parts of speech, too; None where the preset decides.
+        start: folder of a model to continue from, if any.
+        own_language: whether to predict the parts of speech of the sentence itself, too; None for the preset's value.
     """
 
     bitexts: tuple[tuple[str, str, str, str], ...]
@@ -51,7 +51,7 @@ class SyntaxInputs:
             )
         if self.all.count(STANDARD) > 1:
             raise click.UsageError("standard input cannot be more than one of the texts")
-        named = [("--language-bitext", language) for one in self.bitexts for language in one[::2]]
+        named = [("--language-bitext", language) for bitext in self.bitexts for language in bitext[::2]]
         for flag, language in [*named, *(("--language-text", language) for language, _ in self.texts)]:
             if not language or any(c in language for c in " ,\n\t"):
                 raise click.UsageError(f"{flag}: {language!r} is not a language code; expected one such as de or zh")
@@ -62,13 +62,13 @@ class SyntaxInputs:
     @property
     def all(self) -> list[str]:
         """Every file that is read."""
-        return [*(file for one in self.bitexts for file in one[1::2]), *(file for _, file in self.texts)]
+        return [*(file for bitext in self.bitexts for file in bitext[1::2]), *(file for _, file in self.texts)]
 
     def check(self, tagger: TaggerModel) -> None:
-        """Refuse a bitext of which the tagger knows neither language, and a text of a language that it does not know.
+        """Refuse a bitext if the tagger supports neither language, and a text if it does not support its language.
 
         Raises:
-            click.UsageError: the languages that it knows are named.
+            click.UsageError: a language is not supported; the message names those that are.
         """
         known = ", ".join(tagger.languages)
         for language, _ in self.texts:
@@ -117,7 +117,7 @@ def command(
     """Train a syntactic encoder on bitexts and a tagger.
 
     One encoder reads all languages and learns to predict the parts of speech of the translation, which the tagger
-    gives where it has the language.
+    provides for the languages that it supports.
     """
     run, inputs = RunOptions.taken(values), SyntaxInputs(bitexts, own_texts, tagger, start, own_language)
     with run.told(inputs.all) as tell:
@@ -130,11 +130,11 @@ def _train(inputs: SyntaxInputs, run: RunOptions, values: dict[str, Any]) -> Syn
     Args:
         inputs: files to learn from.
         run: device, model folder and so on.
-        values: of all other options.
+        values: values of all other options.
 
     Raises:
-        click.UsageError: an option is out of range, or a model to start from decides it.
-        PhraseToolError: an input cannot be read or makes no sense, or the model cannot be written.
+        click.UsageError: an option is out of range, or determined by the model of --start.
+        PhraseToolError: an input cannot be read or is implausible, or the model cannot be written.
     """
     import torch
 
@@ -145,13 +145,13 @@ def _train(inputs: SyntaxInputs, run: RunOptions, values: dict[str, Any]) -> Syn
 
     watch = TerminalWatch(run.quiet)
     settings = _settings(inputs, run.seed, values)
-    place = run.ready(inputs.all, settings.precision)
+    device = run.ready(inputs.all, settings.precision)
     torch.set_num_threads(run.threads)
     tagger = TaggerModel.load(inputs.tagger)
     inputs.check(tagger)
     start = SyntaxModel.load(inputs.start) if inputs.start else None
     bitexts = _read(inputs, run.quiet)
-    watch.say(f"training on {device_name(place)}, preset {settings.preset}, into {run.folder}")
+    watch.say(f"training on {device_name(device)}, preset {settings.preset}, into {run.folder}")
 
     def report(done: SyntaxReport) -> None:
         watch.say(
@@ -159,10 +159,10 @@ def _train(inputs: SyntaxInputs, run: RunOptions, values: dict[str, Any]) -> Syn
             f"{done.development_loss:.4f}, {done.development_accuracy:.1%} of the tags right"
         )
 
-    files = {"bitexts": [list(one) for one in inputs.bitexts], "texts": [list(one) for one in inputs.texts]}
+    files = {"bitexts": [list(item) for item in inputs.bitexts], "texts": [list(item) for item in inputs.texts]}
     record = {**files, "tagger_folder": inputs.tagger}
     try:
-        training = run.training_run(place, watch, record=record, on_report=report)
+        training = run.training_run(device, watch, record=record, on_report=report)
         trained = train_syntax(bitexts, tagger, settings, training, start=start, watch=watch)
     except ValueError as error:
         raise DataError(inputs.all[0], str(error)) from error
@@ -171,10 +171,10 @@ def _train(inputs: SyntaxInputs, run: RunOptions, values: dict[str, Any]) -> Syn
 
 
 def _settings(inputs: SyntaxInputs, seed: int, values: dict[str, Any]) -> SyntaxSettings:
-    """From options.
+    """Return the settings from options.
 
     Raises:
-        click.UsageError: one is out of range, or is one of the sizes that a model to start from decides.
+        click.UsageError: an option is out of range, or is a size that the model of --start determines.
     """
     if inputs.start and (fixed := [name for name in SIZES if name in given_options(SyntaxSettings, values)]):
         flag = "--" + fixed[0].replace("_", "-")

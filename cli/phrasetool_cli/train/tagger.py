@@ -27,7 +27,7 @@ class TaggerInputs:
 
     Attributes:
         treebanks: languages and files; a language may have several files.
-        development: the same; if empty, training sentences are held out.
+        development: the same for the development set; if empty, training sentences are held out.
     """
 
     treebanks: _Named
@@ -78,7 +78,7 @@ Example:
 def command(treebanks: _Named, development: _Named, **values: Any) -> None:
     """Train a part-of-speech tagger on treebanks.
 
-    One tagger learns the universal parts of speech of all languages that are given.
+    One tagger learns the universal parts of speech of all given languages.
     """
     run, inputs = RunOptions.taken(values), TaggerInputs(treebanks, development)
     with run.told(inputs.all) as tell:
@@ -91,11 +91,11 @@ def _train(inputs: TaggerInputs, run: RunOptions, values: dict[str, Any]) -> Tag
     Args:
         inputs: files to learn from.
         run: device, model folder and so on.
-        values: of all other options.
+        values: values of all other options.
 
     Raises:
         click.UsageError: an option is out of range.
-        PhraseToolError: an input cannot be read or makes no sense, or the model cannot be written.
+        PhraseToolError: an input cannot be read or is implausible, or the model cannot be written.
     """
     import torch
 
@@ -105,7 +105,7 @@ def _train(inputs: TaggerInputs, run: RunOptions, values: dict[str, Any]) -> Tag
 
     watch = TerminalWatch(run.quiet)
     settings = settings_of(TaggerSettings, values, seed=run.seed)
-    place = run.ready(inputs.all)
+    device = run.ready(inputs.all)
     torch.set_num_threads(run.threads)
     treebanks: Treebanks = _read(inputs.treebanks)
     development: Treebanks = _read(inputs.development)
@@ -118,7 +118,7 @@ def _train(inputs: TaggerInputs, run: RunOptions, values: dict[str, Any]) -> Tag
     count = sum(map(len, treebanks.values()))
     words = sum(len(sentence.words) for sentences in treebanks.values() for sentence in sentences)
     watch.say(f"{words:,} words of {count:,} sentences in {', '.join(treebanks)}")
-    watch.say(f"training on {device_name(place)} into {run.folder}")
+    watch.say(f"training on {device_name(device)} into {run.folder}")
 
     def report(done: TaggerReport) -> None:
         watch.say(
@@ -126,16 +126,16 @@ def _train(inputs: TaggerInputs, run: RunOptions, values: dict[str, Any]) -> Tag
             f"{done.accuracy:.1%} right, {done.lower_accuracy:.1%} without capitals"
         )
 
-    record = {"treebanks": [list(one) for one in inputs.treebanks]}
+    record = {"treebanks": [list(treebank) for treebank in inputs.treebanks]}
     with run.progress(settings.epochs, count, "sentence") as progress:
-        training = run.training_run(place, watch, record=record, on_report=report, tick=progress.tick)
+        training = run.training_run(device, watch, record=record, on_report=report, tick=progress.tick)
         trained = train_tagger(treebanks, development, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
     return trained
 
 
 def _read(named: _Named) -> dict[str, list[TaggedSentence]]:
-    """Sentences by language."""
+    """Read the sentences of each language."""
     from moses_compat.corpora.treebanks import read_conllu
 
     treebanks: dict[str, list[TaggedSentence]] = {}

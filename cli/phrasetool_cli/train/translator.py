@@ -37,7 +37,7 @@ _SIDES = ("source", "target")
 
 @dataclass(frozen=True)
 class NeuralInputs(PairFiles):
-    """The files a translator is trained on.
+    """The files that a translator is trained on.
 
     Attributes:
         texts: more target text to train word vectors on.
@@ -54,11 +54,11 @@ class NeuralInputs(PairFiles):
 
     @property
     def all(self) -> list[str]:
-        """See `PairFiles`."""
+        """Every file that is read."""
         return [*super().all, *self.texts, *filter(None, [self.vectors])]
 
     def record(self, escaped: bool) -> dict[str, Any]:
-        """See `PairFiles`; and where the vectors of target words are from."""
+        """Return the record of the files, with the origin of the vectors of target words."""
         return {**super().record(escaped), "target_vectors": self.vectors or "fasttext"}
 
 
@@ -70,14 +70,16 @@ Example:
 
 
 def _declared() -> list[Declaration]:
-    """Options of the settings and of the losses of vectors."""
+    """Return the options of the settings and of the losses for vectors."""
     names = [name for name in losses() if name in OBJECTIVES]
     own = declarations(TranslatorSettings)
-    return own + [one for name in names for one in declarations(registered(OBJECTIVES, name, "loss"), name)]
+    return own + [
+        declaration for name in names for declaration in declarations(registered(OBJECTIVES, name, "loss"), name)
+    ]
 
 
 def _shown(arguments: Sequence[str]) -> Shown:
-    """Show the options of the loss that the arguments name, with the defaults for their preset and targets."""
+    """Return the options to show for the loss in the arguments, with the defaults for their preset and centring."""
     loss = value_of(arguments, "--loss") or TranslatorSettings.loss
     known = {"preset": PRESETS, "centring": CENTRINGS}
     named = {name: value for name, names in known.items() if (value := value_of(arguments, f"--{name}")) in names}
@@ -109,9 +111,9 @@ def command(
 ) -> None:  # fmt: skip
     """Train a neural translator on a bitext or on phrase pairs.
 
-    SOURCE and TARGET are the two sides of a bitext, with a tokenised sentence a line; PAIRS has lines `source |||
-    target[ ||| count]`, or is a phrase table.  The translator learns to predict the vector of each target word; with
-    the losses cross-entropy and cross-entropy-tied, a distribution over the target words.
+    SOURCE and TARGET are the two sides of a bitext, with one tokenised sentence per line; PAIRS has lines `source
+    ||| target[ ||| count]`, or is a phrase table.  The translator learns to predict the vector of each target word;
+    with the losses cross-entropy and cross-entropy-tied, a distribution over the target words.
 
     `phrasetool train translator --loss NAME --help` lists the options of another loss.
     """
@@ -127,11 +129,11 @@ def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> Tra
     Args:
         inputs: files to learn from.
         run: device, model folder and so on.
-        values: of all other options.
+        values: values of all other options.
 
     Raises:
         click.UsageError: an option is unknown or out of range.
-        PhraseToolError: an input cannot be read or makes no sense, or the model cannot be written.
+        PhraseToolError: an input cannot be read or is implausible, or the model cannot be written.
     """
     import torch
 
@@ -148,22 +150,22 @@ def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> Tra
                                                seed=run.seed, loss=loss)  # fmt: skip
     except ValueError as error:
         raise usage_error(error) from error
-    place = run.ready(inputs.all, settings.precision)
+    device = run.ready(inputs.all, settings.precision)
     torch.set_num_threads(run.threads)
     texts, development = inputs.read(settings.max_length, settings.seed, watch, run.quiet)
     source, target, table = _vocabularies(inputs, texts, settings, run, watch)
     pairs, held = texts.in_ids(source, target), development.in_ids(source, target)
     check_pairs(" and ".join(inputs.files), pairs, report_problem)
     for which, vocabulary in enumerate((source, target)):
-        if inputs.development and (fault := _foreign(which, development, set(vocabulary.words))):
-            report_problem(f"{inputs.development[which]}: the vocabulary {fault}")
+        if inputs.development and (mismatch := _foreign(which, development, set(vocabulary.words))):
+            report_problem(f"{inputs.development[which]}: the vocabulary {mismatch}")
     unknown = [vocabulary.counts[0] / max(vocabulary.counts.sum(), 1) for vocabulary in (source, target)]
     watch.say(
         f"{len(pairs):,} pairs, {len(source) - 1:,} and {len(target) - 1:,} words; {unknown[0]:.1%} and "
         f"{unknown[1]:.1%} of the text unknown; development set of {len(held):,} pairs"
     )
     watch.say(
-        f"training on {device_name(place)}, preset {settings.preset}, loss {settings.loss}, n={settings.dimension}, "
+        f"training on {device_name(device)}, preset {settings.preset}, loss {settings.loss}, n={settings.dimension}, "
         f"into {run.folder}"
     )
 
@@ -175,7 +177,7 @@ def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> Tra
 
     with run.progress(settings.epochs, len(pairs), "pair") as progress:
         training = run.training_run(
-            place, watch, record=inputs.record(texts.escaped), on_report=report, tick=progress.tick
+            device, watch, record=inputs.record(texts.escaped), on_report=report, tick=progress.tick
         )
         trained = train_translator(pairs, held, table, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
@@ -183,7 +185,7 @@ def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> Tra
 
 
 def _of_losses(values: dict[str, Any]) -> dict[str, Any]:
-    """Given options of any loss; `TranslatorSettings` refuses those of others."""
+    """Return the given options of all losses; `TranslatorSettings` refuses those of other losses."""
     options: dict[str, Any] = {}
     for name in OBJECTIVES:
         options |= given_options(registered(OBJECTIVES, name, "loss"), values)
@@ -193,7 +195,7 @@ def _of_losses(values: dict[str, Any]) -> dict[str, Any]:
 def _vocabularies(
     inputs: NeuralInputs, texts: TextPairs, settings: TranslatorSettings, run: RunOptions, watch: TerminalWatch
 ) -> tuple[Vocabulary, Vocabulary, FloatArray]:
-    """Source and target words, and what is predicted."""
+    """Return source and target vocabularies, and the table of target vectors."""
     from phrasetool.disk.folders import check_space
     from phrasetool.training.run import problem_handler
     from phrasetool.translator.network import target_table
@@ -205,8 +207,8 @@ def _vocabularies(
     check_space(run.folder, checkpoint_bytes(settings, len(source), len(target)))
     known = _known_vectors(inputs, texts, settings, watch)
     if inputs.vectors:
-        if fault := _foreign(1, texts, known):
-            problem_handler(watch, run.force)(f"{inputs.vectors}: {fault}")
+        if mismatch := _foreign(1, texts, known):
+            problem_handler(watch, run.force)(f"{inputs.vectors}: {mismatch}")
         target = texts.target_vocabulary(*limits, known)
     try:
         table = target_table(target, known, settings.centring, settings.unknown_vector, settings.seed)
@@ -218,7 +220,7 @@ def _vocabularies(
 def _known_vectors(
     inputs: NeuralInputs, texts: TextPairs, settings: TranslatorSettings, watch: TerminalWatch
 ) -> dict[bytes, FloatArray]:
-    """Vectors of target words, of the frequent ones and of others."""
+    """Return vectors of target words, including rare ones."""
     from moses_compat.corpora.texts import unescaped_sentences
     from moses_compat.files.streams import open_bytes
     from phrasetool.embeddings.files import load_vectors
@@ -237,7 +239,7 @@ def _known_vectors(
 
 
 def _foreign(which: int, texts: TextPairs, known: Collection[bytes]) -> str | None:
-    """Why the known words cannot be meant for a side of some texts; None if they may be."""
+    """Return why known words cannot belong to a side of texts; None if they may."""
     from phrasetool.phrase_encoder.start import unfit
 
     sides: Sequence[Any] = [(texts.sources, texts.source_words), (texts.targets, texts.target_words)]

@@ -40,10 +40,10 @@ from moses_compat.pages.drawing import (
 )
 from moses_compat.pages.html import Column, Row, Table, code, number_cell, text_cell
 
-# Sizes at or under which a table counts as small.
+# A table of at most this size counts as small.
 SMALL = 0.15
 
-TITLE = "The ladder: what each step adds"
+TITLE = "Cumulative gains of each step"
 
 
 def answers(frames: Mapping[str, pd.DataFrame]) -> list[str]:
@@ -52,18 +52,18 @@ def answers(frames: Mapping[str, pd.DataFrame]) -> list[str]:
     if "pruning" in frames:
         sentences += smallest_table(frames["pruning"])
         sentences += chosen_on_dev(frames["pruning"])
-        sentences += who_wins(frames["pruning"])
+        sentences += count_wins(frames["pruning"])
     if "contests" in frames:
         sentences += semantics(frames["contests"])
     if "annotation" in frames:
         sentences += annotated(frames["annotation"])
     if "ladder" in frames:
-        sentences += climbed(frames["ladder"])
+        sentences += ladder_sentences(frames["ladder"])
     return sentences
 
 
 def smallest_table(pruning: pd.DataFrame) -> list[str]:
-    """Describe the smallest table that is shown to be as good as the full one, on all test sets."""
+    """Describe the smallest table that is shown to be as good as the full one on all test sets."""
     text = main_text(pruning)
     rows = pruning[(pruning["text"] == text) & (pruning["method"] != FULL)].dropna(subset=["difference"])
     full = pruning[(pruning["text"] == text) & (pruning["method"] == FULL)]
@@ -96,7 +96,7 @@ def _loss(row: pd.Series) -> str:
 
 
 def _smallest(pruning: pd.DataFrame, rows: pd.DataFrame) -> pd.Series | None:
-    """Return the smallest table that is not inferior to the full one; of tables of equal size, that with most BLEU."""
+    """Return the smallest table that is not inferior to the full one; among equally small ones, the best by BLEU."""
     free = rows[as_good(rows["worst"])]
     if not len(free):
         return None
@@ -122,7 +122,7 @@ def chosen_on_dev(pruning: pd.DataFrame) -> list[str]:
     ]
 
 
-def who_wins(pruning: pd.DataFrame) -> list[str]:
+def count_wins(pruning: pd.DataFrame) -> list[str]:
     """Count how often each method has the highest score among tables of one size and protection."""
     text = main_text(pruning)
     _, curves = curves_of(pruning)
@@ -192,11 +192,11 @@ def ladder_table(ladder: pd.DataFrame) -> Table:
     columns = [
         Column("step", "what is done to the table, on top of what stands above", False),
         Column("entries", "of the table"),
-        Column("tunings", "tuned so often, each time with another seed"),
+        Column("tunings", "number of tunings, each with another seed"),
         *(Column(printable(text), "mean of BLEU ± its deviation over the tunings") for text in texts),
         Column("gain", f"on {code(main)}, over the step below; of a pruned table over the whole one"),
         Column("95 %", "interval of the gain, paired bootstrap over sentences"),
-        Column("in all", f"on {code(main)}, over the table as it is"),
+        Column("in all", f"on {code(main)}, over the original table"),
         Column("95 %, in all", "interval of that"),
     ]
     rows = []
@@ -215,7 +215,7 @@ def ladder_table(ladder: pd.DataFrame) -> Table:
     return Table("ladder", TITLE, tuple(columns), tuple(rows))
 
 
-def climbed(ladder: pd.DataFrame) -> list[str]:
+def ladder_sentences(ladder: pd.DataFrame) -> list[str]:
     """Describe the gain of all steps together, and the part of it that a pruned table retains."""
     rows = ladder[ladder["text"] == main_text(ladder)]
     first, top = rows.iloc[0], rows[rows["share"] == 1].iloc[-1]
@@ -239,7 +239,7 @@ def climbed(ladder: pd.DataFrame) -> list[str]:
         good = "as good as all of it" if as_good(row.gain_low) else "not shown to be as good as all of it"
         sentences.append(
             f"With {which}, {percent_text(row.share)} of the entries have {number_text(row.bleu)} BLEU, "
-            f"{_total(row)} to the table as it is; {good} ({_gain(row)}, at worst {worst})."
+            f"{_total(row)} to the original table; {good} ({_gain(row)}, at worst {worst})."
         )
     return sentences
 
@@ -267,10 +267,10 @@ def draw_ladder(ladder: pd.DataFrame, name: str) -> str:
         margins = {"left": 0.24, "right": 0.97, "top": 0.97, "bottom": 0.45 / (0.75 + 0.34 * len(rows))}
         axes = figure.subplots(gridspec_kw=margins)
         axes.axvline(0, color=STYLE["text.color"], lw=0.8)
-        for place, row in enumerate(rows.itertuples()):
-            axes.plot([row.total_low, row.total_high], [place, place], color=KEPT[0], lw=2, solid_capstyle="round")
+        for y, row in enumerate(rows.itertuples()):
+            axes.plot([row.total_low, row.total_high], [y, y], color=KEPT[0], lw=2, solid_capstyle="round")
             filled = KEPT[0] if row.share == 1 else STYLE["figure.facecolor"]
-            (point,) = axes.plot([row.total], [place], "o", ms=6, color=KEPT[0], mfc=filled)
+            (point,) = axes.plot([row.total], [y], "o", ms=6, color=KEPT[0], mfc=filled)
             title = f"{row.step}: {_total(row)}; {int(row.entries):,} entries"
             point.set_gid(marks.point("", "point", printable(title)))
         axes.set_yticks(range(len(rows)), [marks.text(printable(step)) for step in rows["step"]])

@@ -56,7 +56,7 @@ _MARGINS = {"left": 0.09, "right": 0.985, "bottom": 0.12, "top": 0.88, "wspace":
 
 
 def as_good(worst: Any) -> Any:
-    """Whether the lowest plausible difference to the full table is within the margin; for a number or a column."""
+    """Whether the lowest plausible difference from the full table is within the margin, for a number or a column."""
     return worst > -MARGIN
 
 
@@ -70,7 +70,7 @@ class Curve:
         method: name of the method in the frames.
         semantic: whether one of its criteria is semantic.
         colour: its light and dark colour.
-        variable: the page's variable of that colour.
+        variable: the CSS variable of that colour in the page.
         marker: Matplotlib's letter of the marker.
         dash: Matplotlib's line style: semantic methods are solid, others dashed, random dotted.
     """
@@ -97,8 +97,8 @@ def curves_of(pruning: pd.DataFrame) -> tuple[pd.Series, list[Curve]]:
     def label(row: Any) -> str:
         if row.method == FULL:
             return FULL
-        way = str(row.combine)
-        parts = [] if way in ("", "product", "nan", "None") or f"({way})" in row.method else [way]
+        combine = str(row.combine)
+        parts = [] if combine in ("", "product", "nan", "None") or f"({combine})" in row.method else [combine]
         parts += ["threshold"] if row.rule == "threshold" else []
         return printable(row.method) + (f" ({', '.join(parts)})" if parts else "")
 
@@ -121,7 +121,7 @@ def curves_of(pruning: pd.DataFrame) -> tuple[pd.Series, list[Curve]]:
 
 
 def curve_points(pruning: pd.DataFrame, protect: str, text: str) -> dict[int, pd.DataFrame]:
-    """Return the points of each curve, one per size: the mean over seeds, whose number is in `seeds`.
+    """Return the points of each curve, one per size: means over seeds, with the number of seeds in `seeds`.
 
     Returns:
         For each curve with points, by its number: rule, wanted, keep_top, share, entries, bleu, low, high, difference,
@@ -227,7 +227,7 @@ def _draw_panels(
     grid = (len(limits), 1) if narrow else (1, len(limits))
     ratios: dict[str, Any] = {"height_ratios" if narrow else "width_ratios": (3, 2)} if len(limits) > 1 else {}
     panels = figure.subplots(*grid, squeeze=False, gridspec_kw=(_NARROW if narrow else _WIDE) | ratios).ravel()
-    # Intervals of systems on the same sentences overlap; together they must not hide the curves.
+    # The intervals of systems overlap, and together they must not hide the curves.
     shade = min(0.07, 0.3 / max(len(points), 1))
     for axes, limit, title in zip(panels, limits, titles, strict=True):
         _draw_full(axes, full, marks, axes is panels[0])
@@ -271,7 +271,7 @@ def _draw_curve(
         axes.vlines(band["share"], band["low"], band["high"], color=colour, lw=1, alpha=0.4, gid=f"{prefix}stem@")
     axes.plot(x, y, color=colour, ls=curve.dash, lw=1.6, gid=f"{prefix}line@")
     if len(full) and rows["rule"].iloc[-1] == "size" and x[-1] < 1:
-        # With all entries kept, every method is the full table.
+        # If all entries are kept, the table of every method is the full table.
         axes.plot([x[-1], 1.0], [y[-1], float(full["bleu"].iloc[0])], color=colour, lw=0.7, gid=f"{prefix}line@")
     for row in rows.itertuples():
         if limit[0] <= row.bleu <= limit[1]:
@@ -298,9 +298,9 @@ def _point_title(row: Any) -> str:
 
 
 def _size_axis(axes: Axes, shares: Sequence[float], apart: float) -> None:
-    """Set a logarithmic axis with ticks at the tried sizes, as far as their labels fit."""
+    """Set a logarithmic axis with ticks at the tried sizes whose labels fit."""
     axes.set_xscale("log")
-    # The axis begins at 3 %, or at the smallest size if that is above 10 %, so that no space is wasted.
+    # The axis begins at 3 %, or just below the smallest size where 3 % would not show it or would waste space.
     lowest = min(0.03, 0.85 * shares[0]) if shares[0] <= 0.1 else 0.8 * shares[0]
     ticks: list[float] = []
     for share in sorted({lowest, *shares} if lowest == 0.03 else shares, reverse=True):
@@ -372,13 +372,13 @@ def draw_map(phrases: pd.DataFrame, name: str, narrow: bool = False) -> str:
 def _labels(axes: Axes, phrases: pd.DataFrame, most: int) -> Iterable[tuple[float, float, str, str]]:
     """Yield positions (in points) of names that overlap neither each other nor the edge, frequent phrases first."""
     width, height = axes.figure.bbox.size
-    places = axes.transData.transform(phrases[["x", "y"]].to_numpy(float).reshape(-1, 2))
-    taken: list[tuple[float, float, float, float]] = []
+    positions = axes.transData.transform(phrases[["x", "y"]].to_numpy(float).reshape(-1, 2))
+    boxes: list[tuple[float, float, float, float]] = []
     named: set[str] = set()
     tall = 9.5
-    for (x, y), phrase in zip(places, phrases["phrase"], strict=True):
+    for (x, y), phrase in zip(positions, phrases["phrase"], strict=True):
         text = printable(phrase)
-        if len(taken) >= most or len(text) > 24 or not split_words(text) or text in named:
+        if len(boxes) >= most or len(text) > 24 or not split_words(text) or text in named:
             continue
         wide = 8 * text_width(text)
         gap = 5.0
@@ -390,8 +390,8 @@ def _labels(axes: Axes, phrases: pd.DataFrame, most: int) -> Iterable[tuple[floa
         ):
             box = (left - 2, below - 1, left + wide + 2, below + tall + 1)
             inside = box[0] > 0 and box[1] > 0 and box[2] < width and box[3] < height
-            if inside and not any(_overlap(box, other) for other in taken):
-                taken.append(box)
+            if inside and not any(_overlap(box, other) for other in boxes):
+                boxes.append(box)
                 named.add(text)
                 at = {"left": left, "right": left + wide, "center": left + wide / 2}[anchor]
                 yield at, below + 0.22 * tall, text, anchor

@@ -59,7 +59,7 @@ def overview_tables(pruning: pd.DataFrame) -> Iterator[Table]:
                 at = curve_rows[curve_rows["wanted"] == size]
                 cells.append(_overview_cell(at.iloc[-1], best[size]) if len(at) else Cell(""))
             rows.append(Row(tuple(cells), curve.number))
-        columns = [Column("method", "what ranked the entries; best at small sizes first", False)]
+        columns = [Column("method", "ranking method; best at small sizes first", False)]
         columns += [Column(percent_text(size), "share of the entries kept; BLEU below") for size in sizes]
         full = pruning[(pruning["method"] == FULL) & (pruning["text"] == text)]
         notes = [f"BLEU on {code(text)}." + "".join(f" Full table: {number_text(bleu)}." for bleu in full["bleu"][:1])]
@@ -82,7 +82,7 @@ def _size_columns(texts: Sequence[str], main: str, dev: bool) -> list[Column]:
     meanings = {ALL: "BLEU on all test sets as one"}
     columns = [
         Column("method", "the criteria that ranked the entries, `full` for the full table", False),
-        Column("rule", "the share of the entries asked for, or the threshold", False),
+        Column("rule", "the target share of the entries, or the threshold", False),
         Column("best k", "each protected source always keeps its k best entries"),
         Column("entries", "entries of the table"),
         Column("kept", "their share of the full table"),
@@ -161,7 +161,7 @@ def _best_of_groups(rows: pd.DataFrame, texts: Sequence[str]) -> set[tuple[str, 
 def contest_table(contests: pd.DataFrame) -> Table:
     """Compare the best method with semantics to the best without, both chosen on the development set."""
     columns = (
-        Column("kept", "share of the entries asked for"),
+        Column("kept", "target share of the entries"),
         Column("protect", "which sources keep their best entries", False),
         Column("with semantics", "best on the development set among methods with a semantic criterion", False),
         Column("without", "best on the development set among the others, random left out", False),
@@ -183,7 +183,7 @@ def contest_table(contests: pd.DataFrame) -> Table:
         ))
         for row in contests.itertuples()
     ]  # fmt: skip
-    title = "Does meaning add anything? The best with semantics against the best without"
+    title = "The best method with semantic similarity against the best without"
     return Table("contests", title, columns, tuple(rows))
 
 
@@ -199,9 +199,9 @@ def annotation_table(annotation: pd.DataFrame) -> Table:
     main = ALL if ALL in texts else texts[-1]
     columns = [
         Column("system", "the table that was tuned", False),
-        Column("columns", "what was appended to the scores", False),
+        Column("columns", "appended score columns", False),
         Column("n", "dimension of the phrase vectors"),
-        Column("tunings", "tuned so often, each time with another seed"),
+        Column("tunings", "number of tunings, each with another seed"),
         *(Column(printable(text), "mean of BLEU ± its deviation over the tunings") for text in texts),
         Column("difference", f"on {code(main)}, to the baseline"),
         Column("95 %", "interval of the difference, paired bootstrap over sentences"),
@@ -249,7 +249,7 @@ def neighbour_tables(neighbours: pd.DataFrame) -> Iterator[Table]:
     """Yield Table 3: the nearest phrases by each model, the unsupervised one first; one table per language."""
     models = sorted(dict.fromkeys(neighbours["model"]), key=lambda model: model != "RAE")
     meanings = {"RAE": "unsupervised: one language alone"}
-    columns = [Column("phrase", "whose neighbours these are", False)]
+    columns = [Column("phrase", "query phrase", False)]
     columns += [
         Column(printable(model), f"{meanings.get(model, 'bilingual')}; nearest first, cosine behind each", False)
         for model in models

@@ -1,6 +1,6 @@
 """The report of an experiment: Markdown, and one self-contained HTML page.
 
-Besides tables and figures, the report gives times, machine, versions, configuration and commands.
+In addition to tables and figures, the report contains times, machine, versions, configuration and commands.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _CURVES_FIRST = 6
 
 @dataclass(frozen=True)
 class FactList:
-    """Facts of one kind: names and values, or if `literal`, lines that are shown unchanged."""
+    """Facts of one kind: names and values, or lines that are shown unchanged if `literal`."""
 
     name: str
     rows: tuple[tuple[str, str], ...]
@@ -67,7 +67,7 @@ class FactList:
 
 
 def fact_lists(facts: Mapping[str, Any]) -> Iterator[FactList]:
-    """Yield facts for readers: times in readable units, nested values with dotted names, commands and texts as is."""
+    """Yield facts in readable form: times with units, nested values with dotted names, commands and texts unchanged."""
     if facts.get("seconds"):
         yield FactList("time", tuple((name, duration(float(value))) for name, value in _flat(facts["seconds"])))
     for name in ("machine", "versions", "config"):
@@ -223,7 +223,7 @@ def _markdown(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str
     if _was_pruned(frames):
         parts.append("![size against BLEU, one curve a method](curves.svg)\n")
     if "pruning" in frames:
-        parts.append(markdown_section("Which method at which size", [], overview_tables(frames["pruning"])))
+        parts.append(markdown_section("BLEU by method and size", [], overview_tables(frames["pruning"])))
     if "contests" in frames:
         table = contest_table(frames["contests"])
         parts.append(markdown_section(table.title, [], [table]))
@@ -263,7 +263,7 @@ def reading(frames: Mapping[str, pd.DataFrame]) -> list[str]:
     sentences = []
     if {"pruning", "annotation", "contests"} & frames.keys():
         sentences += [
-            "BLEU: by sacrebleu on tokenised text as it is, in points of 100; more is better.",
+            "BLEU: by sacrebleu on the tokenised text, in points of 100; more is better.",
             "▲ better, ▼ worse at p < 0.05; ▲▲ and ▼▼ at p < 0.01. Without a mark no difference is shown, which does "
             "not show that there is none. No p value is corrected for the number of comparisons: of twenty tests of "
             "equals one gets a mark.",
@@ -297,7 +297,7 @@ def reading(frames: Mapping[str, pd.DataFrame]) -> list[str]:
         sentences.append(
             "The ladder: every table is written and tuned again with several seeds, from the weights of the ini. "
             "Table 2 starts from default weights unless `start` is `ini`, so gains of the same columns differ. "
-            "Intervals as in Table 2, each against the step below, and against the table as it is. Green: a pruned "
+            "Intervals as in Table 2, each against the step below, and against the original table. Green: a pruned "
             "table that is as good as the whole one with all steps."
         )
     if "surprises" in frames:
@@ -349,10 +349,10 @@ def _texts(pruning: pd.DataFrame) -> list[str]:
 
 
 def _curve_figures(pruning: pd.DataFrame) -> Iterator[tuple[str, list[_Drawing]]]:
-    for place, protect in enumerate(drawn_protections(pruning)):
+    for index, protect in enumerate(drawn_protections(pruning)):
         drawings = []
         for number, text in enumerate(_texts(pruning)):
-            name = f"curves-{place}-{number}"
+            name = f"curves-{index}-{number}"
             wide = Markup(draw_curves(pruning, protect, text, f"{name}w"))
             drawings.append(_Drawing(text, wide, Markup(draw_curves(pruning, protect, text, f"{name}n", narrow=True))))
         yield str(protect), drawings

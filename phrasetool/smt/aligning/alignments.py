@@ -27,7 +27,7 @@ _REVERSE = np.uint8(2)
 _BOTH = np.uint8(3)
 _CHOSEN = np.uint8(4)
 
-# The order in which symal looks at the neighbours of a point, as (target, source) steps; the first four share a side.
+# The order in which symal visits the neighbours of a point, as (target, source) steps; the first four share a side.
 _TARGET_STEPS = np.array([-1, 0, 1, 0, -1, -1, 1, 1], np.int64)
 _SOURCE_STEPS = np.array([0, -1, 0, 1, -1, 1, -1, 1], np.int64)
 # Separator of the fields of a table; a word that equals it cannot be distinguished from it.
@@ -52,7 +52,7 @@ class Alignments:
     def from_points(
         cls, offsets: Int64Array, source: npt.NDArray[np.integer], target: npt.NDArray[np.integer]
     ) -> Alignments:
-        """Build from points in any order; a point that is named twice counts once."""
+        """Build from points in any order; duplicate points are counted once."""
         offsets = np.array(offsets, np.int64)
         source_positions, target_positions = np.array(source, np.int32), np.array(target, np.int32)
         size = _put_in_order(offsets, source_positions, target_positions)
@@ -66,7 +66,7 @@ class Alignments:
         return list(zip(self.source[part].tolist(), self.target[part].tolist(), strict=True))
 
     def first_outside(self, source_lengths: Int64Array, target_lengths: Int64Array) -> int:
-        """The first sentence pair with a point outside its sentences of these lengths, int64, shape (N,); else -1."""
+        """Return the first sentence pair with a point outside its sentences, else -1; lengths are int64, shape (N,)."""
         pair = np.repeat(np.arange(len(self)), np.diff(self.offsets))
         wrong = (self.source >= source_lengths[pair]) | (self.target >= target_lengths[pair])
         wrong |= (self.source < 0) | (self.target < 0)
@@ -75,7 +75,7 @@ class Alignments:
 
 @exact_kernel
 def _put_in_order(offsets: Int64Array, source: Int32Array, target: Int32Array) -> int:
-    """Sort the points of each sentence pair, drop repetitions, close the gaps; return the number of points left."""
+    """Sort the points of each sentence pair, drop duplicates, close the gaps; return the number of points left."""
     size = 0
     start = 0
     for pair in range(len(offsets) - 1):
@@ -83,7 +83,7 @@ def _put_in_order(offsets: Int64Array, source: Int32Array, target: Int32Array) -
         first = size
         for p in range(start, end):
             s, t = source[p], target[p]
-            # Points come almost sorted: insertion from the back.
+            # Points arrive almost sorted: insert from the back.
             k = size
             while k > first and (source[k - 1] > s or (source[k - 1] == s and target[k - 1] > t)):
                 k -= 1
@@ -105,11 +105,11 @@ def _grow(
     has_target: npt.NDArray[np.bool_],
     neighbours: int,
 ) -> None:
-    """Add points of the union that touch a chosen point and cover a word that has none yet, until there are none."""
+    """Add points of the union that neighbour a chosen point and cover an uncovered word, until none is left."""
     added = True
     while added:
         added = False
-        # symal walks through a set ordered by target, then source, that grows under it.
+        # symal iterates over a set ordered by target, then source, while it grows.
         for t in range(len(has_target)):
             for s in range(len(has_source)):
                 if cells[t, s] < _CHOSEN:
@@ -132,7 +132,7 @@ def _finish(
     direction: int,
     both: bool,
 ) -> None:
-    """Add points that only one direction has: if a word of theirs is uncovered, or (`both`) only if both are."""
+    """Add points of one direction only that have an uncovered word (with `both`: two uncovered words)."""
     for t in range(len(has_target)):
         for s in range(len(has_source)):
             if cells[t, s] != direction:
@@ -187,24 +187,24 @@ def _symmetrise(
 
 
 def symmetrise(forward: Alignments, reverse: Alignments, method: str = "grow-diag-final-and") -> Alignments:
-    """Make one alignment a sentence pair of two.
+    """Combine the two directional alignments of each sentence pair into one.
 
-    As Moses' symal does, point by point and in its order; it matters, because a point that is added covers words.
-    (atools of fast_align collects the points to add in another order, and so differs on about one sentence in a
+    Points are added one by one in the order of Moses' symal; the order matters, because an added point covers words.
+    (atools of fast_align collects the points to add in a different order, and so differs on about one sentence in a
     hundred.)  In the `final` step the points of `forward` come first.
 
     Args:
         forward: one direction; symal's inverse alignment, in which a target word has at most one source word.
-        reverse: the other.
+        reverse: the other direction.
         method: a key of `METHODS`.
 
     Raises:
-        ValueError: the two have different numbers of sentence pairs, or there is no such method.
+        ValueError: the alignments have different numbers of sentence pairs, or the method is unknown.
     """
     if len(forward) != len(reverse):
         raise ValueError(f"{len(forward)} forward and {len(reverse)} reverse alignments")
     if method not in METHODS:
-        raise ValueError(f"no way to symmetrise is called {method}; there are {', '.join(METHODS)}")
+        raise ValueError(f"unknown symmetrisation method {method}; expected one of {', '.join(METHODS)}")
     limit = len(forward.source) + len(reverse.source)
     offsets = np.zeros(len(forward) + 1, np.int64)
     source, target = np.empty(limit, np.int32), np.empty(limit, np.int32)
@@ -225,7 +225,8 @@ class Bitext:
         source_symbols, target_symbols: the words.
 
     Raises:
-        ValueError: the parts do not fit together (see `fault`).
+        ValueError: the numbers of sentences and alignments differ, a sentence is empty, an alignment has a point
+            outside its sentences, or a word is `|||`.
     """
 
     sources: Phrases
@@ -245,10 +246,10 @@ class Bitext:
                 raise ValueError(f"{name} sentence {int((sentences.lengths == 0).argmax())} is empty")
         outside = self.alignments.first_outside(self.sources.lengths, self.targets.lengths)
         if outside >= 0:
-            raise ValueError(f"alignment {outside} has a point outside of its sentences")
+            raise ValueError(f"alignment {outside} has a point outside its sentences")
         for symbols in (self.source_symbols, self.target_symbols):
             if symbols.id(SEPARATOR) >= 0:
-                raise ValueError("a word is written |||, which separates the fields of a table")
+                raise ValueError("the word ||| is reserved as the field separator of tables")
 
     def __len__(self) -> int:
         return len(self.sources)

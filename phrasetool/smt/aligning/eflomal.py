@@ -1,10 +1,10 @@
 """Word alignment in both directions with eflomal (Östling & Tiedemann 2016), a Gibbs sampler of IBM-style models.
 
-eflomal's program is run on ids that are written to a scratch folder.  It has no option for a seed: it takes its random
-start from the system.  To make a run repeatable, a copy of the program in the scratch folder is made to read a file
-there instead; and each direction then runs on one thread, because the program's threads draw from one generator.
+The eflomal program runs on word ids written to a scratch folder.  It has no seed option: it seeds itself from the
+system's random device.  To make a run repeatable, a copy of the program in the scratch folder is patched to read a file
+there instead, and each direction then runs on one thread, because the program's threads share one generator.
 
-Prior counts of word pairs, jumps and fertilities from an earlier alignment can be given.
+Prior counts of word pairs, jumps and fertilities from an earlier alignment can be supplied.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.symbols import Symbols
 
 NO_WORD = "<NULL>"
-# eflomal gives no alignment to a longer sentence.
+# eflomal does not align longer sentences.
 MAX_SENTENCE_WORDS = 1023
 
 _PROGRAM = "eflomal"
-# The random start of the program, and a name of the same length in its working directory.
+# The program's random device, and a file name of the same length in its working directory.
 _SYSTEM_RANDOM = b"\0/dev/urandom\0"
 _SEED_FILE = b"\0eflomal.seed\0"
 
 
 @dataclass(frozen=True)
 class Priors:
-    """Pseudo-counts that eflomal adds to its own; words are compared in lower case; `<NULL>` is not a word.
+    """Pseudo-counts that eflomal adds to its own.  Words are compared in lower case; `<NULL>` is not a word.
 
     Attributes:
         lexical: (source word, target word, weight).
@@ -66,14 +66,14 @@ def folded(words: Iterable[bytes]) -> list[str]:
 
 @dataclass(frozen=True)
 class PriorUse:
-    """How many priors an alignment uses.
+    """Numbers of priors that an alignment uses.
 
     Attributes:
-        lexical: pairs of words whose words are both in the bitext, on their sides.
-        fertilities: fertilities of words that are in the bitext, on their sides; 0 if the model has no fertilities.
+        lexical: word pairs with both words in the bitext, each on its side.
+        fertilities: fertilities of words that are in the bitext on their side; 0 if the model has no fertilities.
         jumps: all jumps; 0 if the model has no jumps.
-        swapped: pairs of words whose words are both in the bitext, on the other sides.
-        of_words: all pairs of words and fertilities of the file.
+        swapped: word pairs with both words in the bitext, each on the opposite side.
+        of_words: all word pairs and fertilities of the file.
         total: all priors of the file.
     """
 
@@ -86,10 +86,10 @@ class PriorUse:
 
     @classmethod
     def of(cls, priors: Priors, source: Iterable[bytes], target: Iterable[bytes], model: int) -> PriorUse:
-        """Count.
+        """Count the priors that an alignment of a bitext uses.
 
         Args:
-            priors: of a file.
+            priors: the priors of a file.
             source, target: the words of the bitext.
             model: 1 has neither jumps nor fertilities, 2 has jumps, 3 has both.
         """
@@ -107,7 +107,7 @@ class PriorUse:
 
     @property
     def used(self) -> int:
-        """All that are used."""
+        """Total number of priors used."""
         return self.lexical + self.fertilities + self.jumps
 
 
@@ -120,13 +120,13 @@ def _pairs(priors: Priors, source: Collection[str], target: Collection[str]) -> 
 
 @dataclass(frozen=True)
 class AlignerSettings:
-    """How eflomal works.
+    """Settings of eflomal.
 
     Attributes:
         model: 1 IBM model 1, 2 with jumps (HMM), 3 with jumps and fertility.
         samplers: independent samplers whose results are averaged.
-        relative_iterations: more or fewer iterations than eflomal would choose.
-        null_prior: prior probability that a word has no partner.
+        relative_iterations: factor of the number of iterations that eflomal would choose.
+        null_prior: prior probability that a word is not aligned.
         seed: makes a run repeatable; None for a random start.
         threads: used without a seed; with a seed, eflomal uses one thread per direction.
         priors: from an earlier alignment.
@@ -141,7 +141,7 @@ class AlignerSettings:
     priors: Priors | None = None
 
     def iterations(self, sentences: int) -> tuple[int, int, int]:
-        """Iterations of each model; eflomal's rule: fewer, the larger the bitext."""
+        """Return the iterations of each model by eflomal's rule: the larger the bitext, the fewer."""
         full = max(2, round(self.relative_iterations * 5000 / math.sqrt(sentences)))
         quarter = max(1, full // 4)
         if self.model == 1:
@@ -152,10 +152,10 @@ class AlignerSettings:
 
 
 def find_program() -> Path:
-    """eflomal's program: the one in its Python package, else the one on the PATH.
+    """Return the eflomal program: the one in its Python package, else the one on the PATH.
 
     Raises:
-        PhraseToolError: there is none.
+        PhraseToolError: eflomal is not installed.
     """
     package = importlib.util.find_spec(_PROGRAM)
     for folder in (package.submodule_search_locations or []) if package else []:
@@ -164,12 +164,12 @@ def find_program() -> Path:
             return program
     program_on_path = shutil.which(_PROGRAM)
     if not program_on_path:
-        raise PhraseToolError("eflomal, which aligns words, is not installed (pip install eflomal)")
+        raise PhraseToolError("eflomal, the word aligner, is not installed (pip install eflomal)")
     return Path(program_on_path)
 
 
 def _seedable_copy(program: Path, folder: Path) -> Path | None:
-    """A copy of the program that takes its random start from a file, or None if it is not built as expected."""
+    """Return a copy of the program that seeds itself from a file; None if it cannot be patched or does not run."""
     data = program.read_bytes()
     if data.count(_SYSTEM_RANDOM) != 1:
         return None
@@ -177,7 +177,7 @@ def _seedable_copy(program: Path, folder: Path) -> Path | None:
     copy.write_bytes(data.replace(_SYSTEM_RANDOM, _SEED_FILE))
     copy.chmod(0o700)
     try:
-        # Without arguments it only explains itself; some systems do not run a changed or a scratch file.
+        # Without arguments the program only prints its usage; some systems do not run modified or temporary files.
         subprocess.run([copy], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=60)
     except (OSError, subprocess.SubprocessError):
         return None
@@ -185,7 +185,7 @@ def _seedable_copy(program: Path, folder: Path) -> Path | None:
 
 
 def can_be_seeded() -> bool:
-    """Whether eflomal can be made repeatable on this system.
+    """Return whether eflomal can be made repeatable on this system.
 
     Raises:
         PhraseToolError: eflomal is not installed.
@@ -195,7 +195,7 @@ def can_be_seeded() -> bool:
 
 
 def _mixed(seed: int) -> int:
-    """64 well-mixed bits of a seed, not all zero (splitmix64, Steele, Lea & Flood 2014)."""
+    """Return 64 well-mixed bits of a seed, not all zero (splitmix64, Steele, Lea & Flood 2014)."""
     x = (seed + 0x9E3779B97F4A7C15) % (1 << 64)
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % (1 << 64)
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB % (1 << 64)
@@ -203,7 +203,7 @@ def _mixed(seed: int) -> int:
 
 
 class _Folded:
-    """The words of a language without case, which is how eflomal counts them.
+    """The words of a language in lower case, as eflomal counts them.
 
     Attributes:
         ids: int32, shape (V,), the folded id of each word.
@@ -216,14 +216,14 @@ class _Folded:
         self.ids: Int32Array = np.array(numbers, np.int32)
 
     def number(self, word: str) -> int | None:
-        """The number of a word in a file of priors: 0 for none, else its id plus one."""
+        """Return the number of a word in a file of priors: 0 for `<NULL>`, else its id plus one; None if unknown."""
         if word == NO_WORD:
             return 0
         known = self.index.get(word.lower())
         return None if known is None else known + 1
 
     def write(self, sentences: Phrases, path: Path) -> None:
-        """Write sentences as eflomal's program reads them."""
+        """Write sentences in the input format of the eflomal program."""
         words = self.ids[sentences.words].tolist()
         bounds = sentences.offsets.tolist()
         with path.open("w") as file:
@@ -236,7 +236,7 @@ class _Folded:
 
 
 def _write_priors(priors: Priors, source: _Folded, target: _Folded, path: Path) -> None:
-    """Write priors as eflomal's program reads them; words that are not in the bitext are left out."""
+    """Write priors in the input format of the eflomal program; words that are not in the bitext are left out."""
     lexical: dict[tuple[int, int], float] = {}
     for source_word, target_word, weight in priors.lexical:
         s, t = source.number(source_word), target.number(target_word)
@@ -262,7 +262,7 @@ def _write_priors(priors: Priors, source: _Folded, target: _Folded, path: Path) 
 
 
 def _read_links(path: Path, sentences: int) -> Alignments:
-    """Read what eflomal's program wrote: a line of points `s-t` for each sentence pair."""
+    """Read the output of the eflomal program: a line of points `s-t` for each sentence pair."""
     text = np.frombuffer(path.read_bytes(), np.uint8)
     ends = np.flatnonzero(text == ord("\n"))
     if len(ends) != sentences:
@@ -279,19 +279,19 @@ def align(
     target_symbols: Symbols,
     settings: AlignerSettings | None = None,
 ) -> tuple[Alignments, Alignments]:
-    """Align the words of sentence pairs, in both directions side by side.
+    """Align the words of sentence pairs, in both directions in parallel.
 
     Args:
         sources, targets: N sentences each, none of them empty.
-        source_symbols, target_symbols: their words; case does not count.
-        settings: see there.  A seed is ignored where eflomal cannot be seeded (see `can_be_seeded`).
+        source_symbols, target_symbols: their words; case is ignored.
+        settings: the seed is ignored where eflomal cannot be seeded (see `can_be_seeded`).
 
     Returns:
-        Forward, in which a target word has at most one source word, and reverse, the other way round.  Pairs with a
-        side of more than MAX_SENTENCE_WORDS have no points.
+        The forward alignments, in which a target word has at most one source word, and the reverse ones, in which a
+        source word has at most one target word.  Pairs with a side of more than MAX_SENTENCE_WORDS have no points.
 
     Raises:
-        ValueError: the sides differ in length, or are empty.
+        ValueError: the sides have different numbers of sentences, or none.
         PhraseToolError: eflomal is missing or failed.
     """
     settings = settings or AlignerSettings()
@@ -320,7 +320,7 @@ def align(
 
 
 def _run(arguments: list[str], folder: Path, threads: int) -> None:
-    """Run eflomal's program, both directions side by side, each with so many threads."""
+    """Run the eflomal program, both directions in parallel, each with this many threads."""
     openmp = {"OMP_NUM_THREADS": f"2,{threads}", "OMP_MAX_ACTIVE_LEVELS": "2", "OMP_DYNAMIC": "false"}
     process = subprocess.Popen(
         arguments, cwd=folder, env={**os.environ, **openmp}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE

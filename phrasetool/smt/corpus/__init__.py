@@ -1,1 +1,1 @@
-"""A corpus in memory: words as numbers, sentences, where phrases occur."""
+"""A corpus in memory: word ids, sentences, and an index of phrase occurrences."""

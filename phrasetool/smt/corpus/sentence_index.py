@@ -1,11 +1,11 @@
-"""In which sentences of a corpus phrases occur: sets of sentence numbers, what they share, and an index of phrases.
+"""Index of the sentences in which phrases of a corpus occur: sets of sentence numbers and their intersections.
 
-Phrases are found in a suffix array by their first words, and compared to the end if they have more words than those it
-is sorted by.  Text and suffixes take 8 bytes a word.
+Phrases are found in a suffix array by their first words; phrases of more words than the array is sorted by are then
+compared to the end.  Text and suffixes take 8 bytes per word.
 
 **Suffix array.**  The corpus is one array of word ids; each sentence is followed by a negative number that identifies
-the sentence, so that no comparison runs past a sentence's end and a position needs no table of sentences.  The suffixes
-are sorted by their first `SORTED_WORDS` words, which bounds the work on corpora that repeat themselves.
+the sentence, so that no comparison runs past the end of a sentence and no table is needed to map positions to
+sentences.  The suffixes are sorted by their first `SORTED_WORDS` words, which bounds the work on repetitive corpora.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from phrasetool.kernels.sorting import sort_strings
 from phrasetool.phrases import Int32Array, Int64Array, Phrases
 from phrasetool.pipeline import run
 
-# Words by which suffixes are sorted.
+# Number of leading words by which suffixes are sorted.
 SORTED_WORDS = 32
 _LARGEST = np.iinfo(np.int32).max
-# Phrases that begin at this many places, or at this share of a corpus's sentences, are remembered.
+# The sentences of a phrase are cached if it occurs at least this often, and as often as this share of all sentences.
 _FREQUENT = 256
 _FREQUENT_SHARE = 1 / 1024
 
 
 @exact_kernel
 def _keep_common(values: Int32Array, count: int, others: Int32Array, first: int, last: int, write: bool) -> int:
-    """How many of values[:count] are in others[first:last], both ascending; `write` moves them to the front.
+    """Count the values[:count] that are in others[first:last], both ascending; with `write`, move them to the front.
 
-    Searched with steps that double (Bentley and Yao 1976), which is good for sets of equal and of unequal size.
+    Exponential search (Bentley and Yao 1976), which is fast for sets of equal and of unequal size.
     """
     common = 0
     low = first
@@ -69,7 +69,7 @@ def _count_common(
     pool_b: Int32Array, own_b: Int32Array, starts_b: Int64Array, counts_b: Int64Array, rows_b: Int64Array,
     common: Int64Array,
 ) -> None:  # fmt: skip
-    """common[i] = how many sentences the sets rows_a[i] and rows_b[i] share.  A negative start, ~s, is in the pool."""
+    """Set common[i] to the size of the intersection of the sets rows_a[i] and rows_b[i]; start ~s is in the pool."""
     for i in range(len(common)):
         a, b = rows_a[i], rows_b[i]
         n_a, n_b = counts_a[a], counts_b[b]
@@ -89,7 +89,7 @@ def _intersect(
     pool: Int32Array, own: Int32Array, starts: Int64Array, counts: Int64Array, numbers: Int64Array, parts: Int64Array,
     place: int, new_starts: Int64Array, new_counts: Int64Array,
 ) -> None:  # fmt: skip
-    """New set i = what the sets numbers[parts[i]:parts[i + 1]] share; written to own[place:] if they are several."""
+    """Intersect the sets numbers[parts[i]:parts[i + 1]] into new set i, written to own[place:] if there are several."""
     for i in range(len(new_counts)):
         first, last = parts[i], parts[i + 1]
         if first == last:
@@ -118,13 +118,14 @@ def _intersect(
 
 @dataclass(frozen=True)
 class SentenceSets:
-    """The sentences in which each of N phrases occurs, in ascending order and each once.
+    """The sentences in which each of N phrases occurs, ascending and without duplicates.
 
     Attributes:
-        counts: int64, shape (N,), how many sentences.
-        starts: int64, shape (N,), where the set begins in `own`; or, if negative, at `~start` in `pool`.
+        counts: int64, shape (N,), the number of sentences.
+        starts: int64, shape (N,), the index in `own` at which the set begins; if negative, it begins at `~start` in
+            `pool`.
         own: int32, sentence numbers from 0.
-        pool: int32, sets that the index remembers, shared by many.
+        pool: int32, sets that the index caches, shared by its results.
     """
 
     counts: Int64Array
@@ -133,12 +134,12 @@ class SentenceSets:
     pool: Int32Array
 
     def intersect(self, numbers: Int64Array, parts: Int64Array) -> SentenceSets:
-        """Sets of the sentences in which all parts of a phrase with gaps occur.
+        """Return the sets of sentences in which all parts of phrases with gaps occur.
 
         Args:
-            numbers: int64, shape (P,), which of these sets belongs to each part.
-            parts: int64, shape (M + 1,), ascending from 0 to P: new set i is what the sets of the parts
-                parts[i]..parts[i + 1] - 1 share.  Without parts it is empty.
+            numbers: int64, shape (P,), the set of each part.
+            parts: int64, shape (M + 1,), ascending from 0 to P: new set i is the intersection of the sets of the parts
+                parts[i]..parts[i + 1] - 1.  Without parts it is empty.
         """
         numbers, parts = (np.ascontiguousarray(array, np.int64) for array in (numbers, parts))
         several = np.flatnonzero(np.diff(parts) > 1)
@@ -151,17 +152,17 @@ class SentenceSets:
 
 
 def count_common(first: SentenceSets, second: SentenceSets, rows: Int64Array, columns: Int64Array) -> Int64Array:
-    """In how many sentences two phrases occur both.
+    """Count the sentences in which both phrases of each pair occur.
 
     Args:
         first, second: sets of sentences of the two sides of one bitext.
-        rows, columns: int64, shape (M,): pair i is the set rows[i] of the first and the set columns[i] of the second.
+        rows, columns: int64, shape (M,): pair i is the set rows[i] of `first` and the set columns[i] of `second`.
 
     Returns:
         int64, shape (M,).
 
     Raises:
-        ValueError: there are not as many rows as columns.
+        ValueError: the numbers of rows and columns differ.
     """
     if len(rows) != len(columns):
         raise ValueError(f"{len(rows)} phrases on one side, {len(columns)} on the other")
@@ -176,25 +177,25 @@ def count_common(first: SentenceSets, second: SentenceSets, rows: Int64Array, co
 
 @exact_kernel
 def _fill_buckets(text: Int32Array, starts: Int64Array, suffixes: Int32Array) -> None:
-    """Group the positions of words by word; starts[w] becomes where the suffixes that begin with w are."""
+    """Group the positions of words by word; starts[w] becomes the index of the first suffix that begins with w."""
     for word in text:
         if word >= 0:
             starts[word + 1] += 1
     for word in range(1, len(starts)):
         starts[word] += starts[word - 1]
-    place = starts[:-1].copy()
+    next_index = starts[:-1].copy()
     for position in range(len(text)):
         word = text[position]
         if word >= 0:
-            suffixes[place[word]] = position
-            place[word] += 1
+            suffixes[next_index[word]] = position
+            next_index[word] += 1
 
 
 @exact_kernel
 def _sort_buckets(
     letters: npt.NDArray[np.uint32], starts: Int64Array, suffixes: Int32Array, first_word: int, last_word: int
 ) -> None:
-    """Sort the suffixes that begin with the words first_word..last_word - 1; letters = words + 1, and 0 for an end."""
+    """Sort the suffixes that begin with the words first_word..last_word - 1; letters are words + 1, 0 for an end."""
     for word in range(first_word, last_word):
         if starts[word + 1] - starts[word] > 1:
             sort_strings(letters, 1, suffixes, starts[word], starts[word + 1], 1, SORTED_WORDS, True)
@@ -206,15 +207,15 @@ def build_suffix_array(sentences: Phrases, words: int, threads: int = 1) -> tupl
     Args:
         sentences: the sentences, which may be empty.
         words: W, one more than the largest id.
-        threads: how many sort.
+        threads: number of threads that sort.
 
     Returns:
         text: int32, shape (T,), the ids of the words of every sentence, then -1 - (number of the sentence).
-        suffixes: int32, the positions in `text` of all words, sorted by what begins there.
-        starts: int64, shape (W + 1,), where the suffixes that begin with each word are.
+        suffixes: int32, the positions in `text` of all words, sorted by the suffixes that begin there.
+        starts: int64, shape (W + 1,), the index of the first suffix that begins with each word.
 
     Raises:
-        ValueError: an id is not below `words`, or there are 2^31 words and sentences or more.
+        ValueError: an id is not below `words`, or words and sentences together number 2^31 or more.
     """
     if len(sentences.words) + len(sentences) > _LARGEST:
         raise ValueError(f"{len(sentences.words)} words are more than an index can hold")
@@ -245,7 +246,7 @@ def build_suffix_array(sentences: Phrases, words: int, threads: int = 1) -> tupl
 
 @inner_kernel
 def _first_from(text: Int32Array, suffixes: Int32Array, low: int, high: int, k: int, word: int) -> int:
-    """The first of suffixes[low:high], equal up to word k, whose word k is not below `word`; or `high`."""
+    """Return the first of suffixes[low:high], equal up to word k, whose word k is not below `word`; or `high`."""
     while low < high:
         middle = (low + high) // 2
         if text[suffixes[middle] + k] < word:
@@ -265,7 +266,7 @@ def _find(
     firsts: Int64Array,
     lasts: Int64Array,
 ) -> None:
-    """firsts[i]..lasts[i] - 1 = the suffixes that begin with the (at most SORTED_WORDS first words of the) phrase i."""
+    """Find the suffixes firsts[i]..lasts[i] - 1 that begin with phrase i, or its first SORTED_WORDS words."""
     for i in range(len(firsts)):
         start = offsets[i]
         length = min(offsets[i + 1] - start, SORTED_WORDS)
@@ -297,13 +298,13 @@ def _collect(
     lasts: Int64Array,
     keys: Int64Array,
 ) -> int:
-    """For the chosen phrases, all their places as keys: number in `chosen` << 32 | sentence; return how many."""
+    """Write a key, row in `chosen` << 32 | sentence, per occurrence of the chosen phrases; return their number."""
     count = 0
     for c in range(len(chosen)):
         phrase = chosen[c]
         start, length = offsets[phrase], offsets[phrase + 1] - offsets[phrase]
-        for place in range(firsts[phrase], lasts[phrase]):
-            position = np.int64(suffixes[place])
+        for suffix in range(firsts[phrase], lasts[phrase]):
+            position = np.int64(suffixes[suffix])
             k = min(length, SORTED_WORDS)
             while k < length and text[position + k] == words[start + k]:
                 k += 1
@@ -318,14 +319,14 @@ def _collect(
 
 
 class SentenceIndex:
-    """Finds the sentences of a corpus in which phrases occur.  May be used by several threads.
+    """Index of the sentences of a corpus in which phrases occur.  May be used by several threads.
 
-    What frequent phrases occur in is remembered, up to 4 bytes a word of the corpus.
+    The sentences of frequent phrases are cached, in up to 4 bytes per word of the corpus.
 
     Args:
         text: int32, shape (T,), the ids of the words of every sentence, then -1 - (number of the sentence).
-        suffixes: int32, the positions in `text` of all words, sorted by what begins there.
-        starts: int64, shape (W + 1,), where the suffixes that begin with each word are.
+        suffixes: int32, the positions in `text` of all words, sorted by the suffixes that begin there.
+        starts: int64, shape (W + 1,), the index of the first suffix that begins with each word.
     """
 
     def __init__(self, text: Int32Array, suffixes: Int32Array, starts: Int64Array) -> None:
@@ -338,7 +339,7 @@ class SentenceIndex:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Another process remembers what it finds itself.
+        # Every process has its own cache.
         return SentenceIndex, (self.text, self.suffixes, self.starts)
 
     @classmethod
@@ -347,30 +348,29 @@ class SentenceIndex:
         return cls(*build_suffix_array(sentences, words, threads))
 
     def occurrences(self, phrases: Phrases) -> Int64Array:
-        """Count the places where each of N phrases occurs, int64, shape (N,); see `find`."""
+        """Count the occurrences of N phrases by their first SORTED_WORDS words; int64, shape (N,); see `find`."""
         firsts, lasts = self._suffixes_of(phrases)
         return np.asarray(lasts - firsts)
 
     def _suffixes_of(self, phrases: Phrases) -> tuple[Int64Array, Int64Array]:
-        """The first suffix that begins with each phrase, and the one behind the last."""
+        """Return the first suffix that begins with each phrase, and the one after the last."""
         offsets, words = np.ascontiguousarray(phrases.offsets), np.ascontiguousarray(phrases.words)
         firsts, lasts = np.empty((2, len(phrases)), np.int64)
         _find(self.text, self.starts, self.suffixes, offsets, words, firsts, lasts)
         return firsts, lasts
 
     def find(self, phrases: Phrases) -> SentenceSets:
-        """Look phrases up.
+        """Return the sentences in which phrases occur.
 
         Args:
-            phrases: N phrases in the ids of the corpus; one that has an id the corpus does not know, or no word at all,
-                occurs nowhere.
+            phrases: N phrases in the ids of the corpus; empty phrases and those with unknown ids occur nowhere.
         """
         offsets, words = np.ascontiguousarray(phrases.offsets), np.ascontiguousarray(phrases.words)
         firsts, lasts = self._suffixes_of(phrases)
-        places = lasts - firsts
-        frequent = (places >= self._frequent) & (phrases.lengths <= SORTED_WORDS)
+        occurrences = lasts - firsts
+        frequent = (occurrences >= self._frequent) & (phrases.lengths <= SORTED_WORDS)
         starts, counts = np.zeros((2, len(phrases)), np.int64)
-        rare = np.flatnonzero((places > 0) & ~frequent)
+        rare = np.flatnonzero((occurrences > 0) & ~frequent)
         counts[rare], own = self._collect(offsets, words, rare, firsts, lasts)
         starts[rare] = np.cumsum(counts[rare]) - counts[rare]
         parts = [own]
@@ -388,7 +388,7 @@ class SentenceIndex:
     def _collect(
         self, offsets: Int64Array, words: Int32Array, chosen: Int64Array, firsts: Int64Array, lasts: Int64Array
     ) -> tuple[Int64Array, Int32Array]:
-        """How many sentences each chosen phrase is in, and which, one set after another."""
+        """Return the number of sentences of each chosen phrase, and the sets of sentences one after another."""
         keys = np.empty(int((lasts[chosen] - firsts[chosen]).sum()), np.int64)
         keys = keys[: _collect(self.text, self.suffixes, offsets, words, chosen, firsts, lasts, keys)]
         keys.sort()
@@ -399,7 +399,7 @@ class SentenceIndex:
     def _recall(
         self, offsets: Int64Array, words: Int32Array, phrase: int, firsts: Int64Array, lasts: Int64Array
     ) -> tuple[int, int, Int32Array | None]:
-        """Start in the pool and size of a frequent phrase's set; and the set itself if the pool has no room for it."""
+        """Return the start in the pool and the size of a frequent phrase's set; also the set if the pool is full."""
         # Phrases with the same suffixes have the same sentences.
         key = int(firsts[phrase]), int(lasts[phrase])
         with self._lock:

@@ -1,7 +1,7 @@
-"""Words as they are written <-> ids, for the engine: bytes, never unescaped, every distinct word its own id.
+"""Mapping between words and ids for the engine: words are bytes, never unescaped, and every distinct word has an id.
 
-`phrasetool.vocabulary` is what a model knows of a language; it folds `&apos;s` and `'s` together.  An aligner, an
-extractor or a decoder must not: what it reads is what it writes.
+The vocabulary of a model (`phrasetool.vocabulary`) maps `&apos;s` and `'s` to one id.  An aligner, an extractor or a
+decoder must not, because it writes words exactly as it reads them.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def _read(
     phrase_offsets: Int64Array,
     ids: Int32Array,
 ) -> bool:
-    """Read fields from number position[0], byte position[1] on; False when the tables must grow before the next word.
+    """Read fields from field position[0], byte position[1] on; return False if the tables must grow for the next word.
 
-    position = (field, byte in the text or -1 at the start of a field, ids written, words known, bytes of that word).
+    position = (field, byte in the text or -1 at the start of a field, ids written, known words, bytes of next word).
     """
     count = position[2]
     known = position[3]
@@ -78,7 +78,7 @@ class Symbols:
     """Distinct words, numbered from 0 in the order of their first occurrence.
 
     Args:
-        words: words to begin with; repetitions are ignored.
+        words: initial words; duplicates are ignored.
     """
 
     def __init__(self, words: Iterable[bytes] = ()) -> None:
@@ -104,25 +104,25 @@ class Symbols:
 
     @property
     def text(self) -> tuple[ByteArray, Int64Array]:
-        """The words one after another, uint8, and where each begins and the last ends, int64, shape (len + 1,)."""
+        """The concatenated words, uint8, and their offsets, int64, shape (len + 1,)."""
         offsets = self._offsets[: self._known + 1]
         return self._text[: offsets[-1]], offsets
 
     @property
     def tables(self) -> tuple[ByteArray, Int64Array, Int32Array]:
-        """What `find_hashed_bytes` takes: text, where each word begins, slots.  A new word may make them obsolete."""
+        """Arguments of `find_hashed_bytes`: text, offsets of the words, slots.  A new word may make them obsolete."""
         return self._text, self._offsets, self._slots
 
     def id(self, word: bytes) -> int:
-        """The id of a word, or -1."""
+        """Return the id of a word, or -1."""
         text = np.frombuffer(word, np.uint8)
         return int(self._slots[find_bytes(text, 0, len(text), self._text, self._offsets, self._slots)])
 
     def add(self, word: bytes) -> int:
-        """The id of a word, new if it was not there.
+        """Return the id of a word, and add the word if it is new.
 
         Raises:
-            ValueError: the word is empty or holds a space, a tab or a line feed.
+            ValueError: the word is empty or contains a space, a tab or a line feed.
         """
         if not word or any(c in word for c in b" \t\n"):
             raise ValueError(f"{word!r} is not one word")
@@ -130,12 +130,12 @@ class Symbols:
         return int(self.read_fields(np.frombuffer(word, np.uint8), np.zeros(1, np.int64), ends)[0][0])
 
     def join(self, ids: npt.NDArray[np.integer] | Iterable[int]) -> bytes:
-        """The words with these ids, with a space between."""
+        """Return the words with these ids, separated by spaces."""
         words = self.words
         return b" ".join(words[i] for i in ids)
 
     def read_lines(self, text: bytes | ByteArray, add: bool = True) -> Phrases:
-        """Read one phrase a line; see `read_fields`.  A carriage return before a line feed is not text."""
+        """Read one phrase per line; see `read_fields`.  A carriage return at the end of a line is ignored."""
         array = np.frombuffer(text, np.uint8) if isinstance(text, bytes) else text
         ends = np.flatnonzero(array == LF)
         starts = np.concatenate([np.zeros(1, np.int64), ends + 1])
@@ -149,12 +149,12 @@ class Symbols:
         return self.read_fields(array, starts, ends - returns, add)
 
     def read_fields(self, text: ByteArray, starts: Int64Array, ends: Int64Array, add: bool = True) -> Phrases:
-        """Read the phrases text[starts[i]:ends[i]], whose tokens stand between spaces and tabs.
+        """Read the phrases text[starts[i]:ends[i]], whose tokens are separated by spaces and tabs.
 
         Args:
             text: uint8, shape (B,).
             starts, ends: int64, shape (N,).
-            add: give new words an id; else they read as -1.
+            add: give new words an id; otherwise their id is -1.
         """
         starts = np.ascontiguousarray(starts, np.int64)
         ends = np.ascontiguousarray(ends, np.int64)
@@ -168,7 +168,7 @@ class Symbols:
         return Phrases(offsets, ids[: offsets[-1]].copy())
 
     def _grow(self, size: int) -> None:
-        """Make room for a word of `size` bytes; whatever is full is doubled."""
+        """Make room for a word of `size` bytes by doubling the arrays that are full."""
         if self._known + 2 > len(self._offsets):
             self._offsets = np.concatenate([self._offsets, np.zeros_like(self._offsets)])
         if self._offsets[self._known] + size > len(self._text):
@@ -179,10 +179,10 @@ class Symbols:
 
 
 def read_words(sentences: Sequence[str | bytes]) -> tuple[Phrases, list[bytes]]:
-    """Sentences in numbers of their distinct words, and these words without Moses' escapes.
+    """Return sentences as ids of their distinct words, and these words with Moses' escapes undone.
 
     Args:
-        sentences: words between spaces; text that is not UTF-8 as bytes, or with surrogates.
+        sentences: words separated by spaces; text that is not UTF-8 as bytes, or with surrogates.
     """
     if isinstance(sentences, str | bytes):
         raise TypeError("expected several sentences, found one")
@@ -198,5 +198,5 @@ def read_words(sentences: Sequence[str | bytes]) -> tuple[Phrases, list[bytes]]:
 
 
 def sentence_lengths(sentences: Sequence[str | bytes]) -> Int64Array:
-    """Words of each of N sentences, int64, shape (N,)."""
+    """Return the number of words of each of N sentences, int64, shape (N,)."""
     return read_words(sentences)[0].lengths

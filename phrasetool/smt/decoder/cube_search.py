@@ -1,9 +1,10 @@
-"""Cube pruning (Chiang 2007; Huang and Chiang 2007): make the most promising extensions only.
+"""Cube pruning (Chiang 2007; Huang and Chiang 2007): create only the most promising extensions.
 
-The hypotheses of a stack that cover the same words, and the options of a span they may translate next, both best
-first, span a grid (an edge).  For every stack one heap holds the fringe of all its grids; the best extension is taken
-out, added to the stack, and its neighbours to the right and below go in, unless they have been in it.  This is the
-order of Moses (moses/SearchCubePruning.cpp, moses/BitmapContainer.cpp) but for ties, which Moses breaks by addresses.
+The hypotheses of a stack that cover the same words, and the options of a span that they may translate next, both best
+first, form a grid (an edge).  For every stack one heap holds the fringe of all its grids; the best extension is popped
+and added to the stack, and its neighbours to the right and below are pushed unless they were pushed before.  This is
+the order of Moses (moses/SearchCubePruning.cpp, moses/BitmapContainer.cpp) except for ties, which Moses breaks by
+addresses.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ EDGE = np.dtype(
     [
         ("mask", np.uint64),  # coverage of its extensions
         ("lost", np.float64),  # future cost of the gap that it fills
-        ("left", np.float64),  # and of what stays of the gap on both sides
+        ("left", np.float64),  # and of the rest of the gap on either side
         ("right", np.float64),
         ("gap", np.int32),
         ("first", np.int32),  # its hypotheses in `members`
@@ -58,7 +59,7 @@ EDGE = np.dtype(
     ],
     align=True,
 )
-# An extension made but not yet taken: its place in the grid of its edge, and what is known of it.
+# An extension that is not popped yet: its scores, its cell in the grid of its edge, and its language-model state.
 WAITING = np.dtype(
     [
         ("score", np.float64),
@@ -70,22 +71,22 @@ WAITING = np.dtype(
     ],
     align=True,
 )
-# A place in the heap.
+# An item of the heap.
 QUEUED = np.dtype([("total", np.float64), ("number", np.int64)], align=True)
 # Cached language model score of an option after a state; hypotheses often share both.
 KNOWN = np.dtype([("key", np.int64), ("score", np.float64), ("state", np.int64)], align=True)
 _KNOWN_SIZE = 1 << 12
-# Records that a pool begins with at most.
+# Maximum number of records of a new pool.
 _LARGEST_START = 1 << 16
 
 
 class Fringe(NamedTuple):
-    """The extensions that wait, and the heap of their numbers, best total first, the older first on a tie.
+    """The waiting extensions, and the heap of their numbers, best total first, the older first on a tie.
 
     Attributes:
-        waiting, heap: records, as many as there is room for.
-        taken: int32, shape (P,), P a power of two: numbers of extensions that were taken, by the hash of their places
-            in their grids, -1 where free.
+        waiting, heap: records, including unused ones.
+        taken: int32, shape (P,), P a power of two: numbers of popped extensions, by the hash of their cells, -1 where
+            free.
     """
 
     waiting: npt.NDArray[np.void]
@@ -94,7 +95,7 @@ class Fringe(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room to sort hypotheses in: float64, int32 and float64, as many as a stack has hypotheses."""
+    """Working memory for sorting hypotheses: float64, int32 and float64, one element per hypothesis of a stack."""
 
     totals: DoubleArray
     other: Int32Array
@@ -103,54 +104,54 @@ class Scratch(NamedTuple):
 
 @inner_kernel
 def _before(heap: npt.NDArray[np.void], a: int, total: float, number: int) -> bool:
-    """Whether place `a` of the heap comes before a total and a number.
+    """Return whether item `a` of the heap comes before an item with this total and number.
 
-    Without branches, which a processor would guess wrong half of the time.
+    Branch-free, because a processor would mispredict half of the branches.
     """
     return (heap[a].total > total) | ((heap[a].total == total) & (heap[a].number < number))
 
 
 @inner_kernel
 def push(heap: npt.NDArray[np.void], size: int, total: float, number: int) -> None:
-    """Add to a heap of `size` places."""
-    place = np.int64(size)
-    while place > 0:
-        parent = (place - 1) >> 1
+    """Push an item to a heap of `size` items."""
+    position = np.int64(size)
+    while position > 0:
+        parent = (position - 1) >> 1
         if _before(heap, parent, total, number):
             break
-        heap[place].total, heap[place].number = heap[parent].total, heap[parent].number
-        place = parent
-    heap[place].total, heap[place].number = total, number
+        heap[position].total, heap[position].number = heap[parent].total, heap[parent].number
+        position = parent
+    heap[position].total, heap[position].number = total, number
 
 
 @inner_kernel
 def pop(heap: npt.NDArray[np.void], size: int) -> int:
-    """Take the best number out of a heap of `size` places.
+    """Pop the best number from a heap of `size` items.
 
-    The last number belongs near the leaves: the better children move up as far as there are any, and the last number
-    is placed where the last of them was, or a little above.
+    The last item belongs near the leaves: the better children move up along a path to a leaf, and the last item takes
+    the position of the last of them or one slightly above it.
     """
     best = heap[0].number
     last = size - 1
-    place = np.int64(0)
+    position = np.int64(0)
     child = np.int64(1)
     while child + 1 < last:
         child += np.int64(_before(heap, child + 1, heap[child].total, heap[child].number))
-        heap[place].total, heap[place].number = heap[child].total, heap[child].number
-        place = child
-        child = 2 * place + 1
+        heap[position].total, heap[position].number = heap[child].total, heap[child].number
+        position = child
+        child = 2 * position + 1
     if child < last:
-        heap[place].total, heap[place].number = heap[child].total, heap[child].number
-        place = child
-    push(heap, place, heap[last].total, heap[last].number)
+        heap[position].total, heap[position].number = heap[child].total, heap[child].number
+        position = child
+    push(heap, position, heap[last].total, heap[last].number)
     return np.int64(best)
 
 
 @inner_kernel
-def _taken_slot(fringe: Fringe, edge: int, row: int, column: int) -> int:
-    """The slot of the extension that was taken at a place of a grid, or the free one for it."""
+def _popped_slot(fringe: Fringe, edge: int, row: int, column: int) -> int:
+    """Return the slot of the popped extension of a grid's cell, or the free slot for it."""
     last = len(fringe.taken) - 1
-    # Rows and columns are few: what they share with the edge only makes collisions likelier.
+    # Rows and columns are small numbers: bits that they share with the edge only make collisions likelier.
     key = np.int64(edge) << 32 ^ np.int64(row) << 16 ^ np.int64(column)
     slot = np.int64(mix(np.uint64(0), key) & np.uint64(last))
     while True:
@@ -166,13 +167,13 @@ def _taken_slot(fringe: Fringe, edge: int, row: int, column: int) -> int:
 
 @exact_kernel
 def _larger_fringe(fringe: Fringe, made: int) -> Fringe:
-    """The same with room for one more extension, and for more that are taken."""
+    """Return the fringe with room for one more extension and for more popped ones."""
     waiting, heap = with_room(fringe.waiting, made, 1), with_room(fringe.heap, made, 1)
     larger = Fringe(waiting, heap, np.full(2 * len(fringe.taken), NONE, np.int32))
     for number in fringe.taken:
         if number >= 0:
             w = waiting[number]
-            larger.taken[_taken_slot(larger, w.edge, w.row, w.column)] = number
+            larger.taken[_popped_slot(larger, w.edge, w.row, w.column)] = number
     return larger
 
 
@@ -180,7 +181,7 @@ def _larger_fringe(fringe: Fringe, made: int) -> Fringe:
 def _sort_by_jump(
     members: Int32Array, pool: npt.NDArray[np.void], start: int, search: Search, scratch: Scratch
 ) -> None:
-    """Sort hypotheses of one coverage, best total first, by their totals after the jump to `start`."""
+    """Sort hypotheses with one coverage by their totals after the jump to `start`, best first."""
     count = len(members)
     totals = scratch.totals[:count]
     for i in range(count):
@@ -203,7 +204,7 @@ def _add_edges(
     heads: Int32Array,
     used: Int64Array,
 ) -> tuple[Int32Array, npt.NDArray[np.void]]:
-    """Make the edges that lead on from a finished stack; used = (members, edges)."""
+    """Create the edges that extend a finished stack; used = (members used, edges used)."""
     count = len(alive)
     masks, gaps = np.empty(count, np.uint64), np.empty(count, np.int32)
     _list_coverages(alive, pool, masks, gaps)
@@ -231,8 +232,7 @@ def _list_coverages(
 def _last_start(
     head: int, following: Int32Array, alive: Int32Array, pool: npt.NDArray[np.void], gap: int, n: int, search: Search
 ) -> tuple[int, int]:
-    """How many hypotheses the list from `head` on has, and the word behind the last at which a span after any of them
-    may start."""
+    """Return the length of the list from `head` on, and the word after the last one at which a next span may start."""
     size, furthest = np.int64(0), np.int64(NONE)
     member = np.int64(head)
     while member >= 0:
@@ -262,14 +262,14 @@ def _add_coverages(
     used: Int64Array,
     scratch: Scratch,
 ) -> tuple[int, int, int]:
-    """Make the edges that lead on from the hypotheses of one coverage after another, as long as there is room.
+    """Create the edges that extend the hypotheses of one coverage after another, as long as there is room.
 
     Args:
-        processed: coverages processed so far.
-        firsts, following: which hypotheses have one coverage, as `chains` returns them.
+        processed: coverages processed before.
+        firsts, following: hypotheses grouped by coverage, as `chains` returns them.
 
     Returns:
-        Coverages processed by now, and the members and edges that the next one may make.
+        Coverages processed so far, and the members and edges that the next one may need.
     """
     n, longest = spans.shape
     for number in range(processed, len(firsts)):
@@ -311,7 +311,7 @@ def _add_spans(
     heads: Int32Array,
     used: Int64Array,
 ) -> None:
-    """Make the edges of the spans that begin at `start`, for the members from `first` on, of one coverage."""
+    """Create the edges of the spans that begin at `start`, for the members from `first` on, which have one coverage."""
     n, longest = spans.shape
     for end in range(start, min(start + longest, n)):
         if is_covered(gap, mask, end) or not may_follow(search, start - 1, gap, start, end):
@@ -344,7 +344,7 @@ def _extend(
     automaton: Automaton,
     search: Search,
 ) -> None:
-    """Score the hypothesis h extended by an option of the edge e, into new."""
+    """Score hypothesis h extended by an option of edge e, and write the result to new."""
     score, foreseen, orientation = step(search, options.forward, h.score, h.option, (h.start, h.end), e.start, e.end)
     score += options.static[option]
     if search.reordering >= 0:
@@ -366,7 +366,7 @@ def _extend(
 
 @inner_kernel
 def _take(new: Any, w: Any, e: Any, search: Search, number: int, forward_class: int) -> None:
-    """Fill a record of the pool with an extension that waited, of hypothesis `number`."""
+    """Fill a record of the pool with a popped extension of hypothesis `number`."""
     new.score, new.total = w.score, w.total
     new.gap, new.mask = e.gap, e.mask
     new.language_state = w.language_state
@@ -393,42 +393,42 @@ def _fill(
     stacks: Stacks,
     pop_limit: int,
 ) -> bool:
-    """Make the hypotheses of a stack from the edges that lead to it; False when the room is used up.
+    """Create the hypotheses of a stack from the edges that lead to it; return False when the room is used up.
 
-    at = (records used of the pool, next edge to begin, extensions made, extensions taken, the last one taken, which of
-    its neighbours have had their turn).
+    at = (pool records used, next edge to begin, extensions created, extensions popped, the last one popped, how many of
+    its neighbours were visited).
     """
     waiting, heap = fringe.waiting, fringe.heap
-    used, edge_to_begin, made, pops, taken, turns = at[0], at[1], at[2], at[3], at[4], at[5]
+    used, edge_to_begin, created, pops, popped, turns = at[0], at[1], at[2], at[3], at[4], at[5]
     complete = stack == len(stacks.sizes) - 1
-    # An extension leads to a state, and the sentence end to another.
-    while used < len(pool) and made < len(waiting) and 2 * pops < len(fringe.taken) and not lacks_room(automaton, 2):
+    # An extension may create one state, and the sentence end another.
+    while used < len(pool) and created < len(waiting) and 2 * pops < len(fringe.taken) and not lacks_room(automaton, 2):
         if edge_to_begin >= 0:
             edge, row, column = edge_to_begin, np.int64(0), np.int64(0)
             edge_to_begin = np.int64(edges[edge].next)
         elif turns < 2:
-            w = waiting[taken]
+            w = waiting[popped]
             edge, row, column = np.int64(w.edge), np.int64(w.row), np.int64(w.column)
             turns += 1
-            # The other neighbour from which a cell is reached has made it if it was taken before.
+            # If the other neighbour that leads to a cell was popped before, the cell has been created already.
             if turns == 1:
                 column += 1
                 if column == edges[edge].options:
                     continue
-                if row > 0 and fringe.taken[_taken_slot(fringe, edge, row - 1, column)] >= 0:
+                if row > 0 and fringe.taken[_popped_slot(fringe, edge, row - 1, column)] >= 0:
                     continue
             else:
                 row += 1
                 if row == edges[edge].count:
                     continue
-                if column > 0 and fringe.taken[_taken_slot(fringe, edge, row, column - 1)] >= 0:
+                if column > 0 and fringe.taken[_popped_slot(fringe, edge, row, column - 1)] >= 0:
                     continue
-        elif made > pops and pops < pop_limit:
-            taken = pop(heap, made - pops)
+        elif created > pops and pops < pop_limit:
+            popped = pop(heap, created - pops)
             pops += 1
             turns = 0
-            w = waiting[taken]
-            fringe.taken[_taken_slot(fringe, w.edge, w.row, w.column)] = taken
+            w = waiting[popped]
+            fringe.taken[_popped_slot(fringe, w.edge, w.row, w.column)] = popped
             e = edges[w.edge]
             _take(pool[used], w, e, search, members[e.first + w.row], options.forward_classes[e.option + w.column])
             used = np.int64(add(stacks, pool, used, stack, search.keep_arcs))
@@ -437,12 +437,12 @@ def _fill(
             at[0] = used
             return True
         e = edges[edge]
-        w = waiting[made]
+        w = waiting[created]
         w.edge, w.row, w.column = edge, row, column
         _extend(w, e, pool[members[e.first + row]], e.option + column, complete, known, options, automaton, search)
-        push(heap, made - pops, w.total, made)
-        made += 1
-    at[0], at[1], at[2], at[3], at[4], at[5] = used, edge_to_begin, made, pops, taken, turns
+        push(heap, created - pops, w.total, created)
+        created += 1
+    at[0], at[1], at[2], at[3], at[4], at[5] = used, edge_to_begin, created, pops, popped, turns
     return False
 
 
@@ -456,7 +456,7 @@ def cube_search(
     stacks: Stacks,
     pop_limit: int,
 ) -> tuple[npt.NDArray[np.void], int]:
-    """Translate one sentence; returns what `stack_search` returns."""
+    """Translate one sentence; for the result see `stack_search`."""
     n = len(words)
     spans = find_spans(index, words)
     future = future_costs(spans, options)

@@ -1,4 +1,4 @@
-"""Derivations out of a search: the best one, n-best lists, and the features of each."""
+"""Derivations from a search: the best one, n-best lists, and their features."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Steps(NamedTuple):
 
 @exact_kernel
 def best_steps(pool: npt.NDArray[np.void], best: int) -> tuple[Int32Array, float]:
-    """int32, shape (3, P): option, start and end of each phrase on the way to hypothesis `best`; and its score."""
+    """Return option, start and end of each phrase of hypothesis `best`, int32, shape (3, P), and its score."""
     count = 0
     number = best
     while pool[number].back >= 0:
@@ -59,7 +59,7 @@ def _hash_target(
     offsets: Int64Array,
     words: Int32Array,
 ) -> int:
-    # Not from 0: word 0 would leave it there, and vanish at the beginning of a translation.
+    # Not 0: word 0 would leave it unchanged and be ignored at the beginning of a translation.
     h = GOLDEN
     for number in hypotheses:
         entry = option_entries[pool[number].option]
@@ -79,20 +79,20 @@ def n_best_steps(
     distinct: bool,
     factor: int,
 ) -> tuple[Int64Array, Int32Array, DoubleArray]:
-    """The best derivations that the search has kept, best first, by A* from the end.
+    """Return the best derivations that the search has kept, best first, by A* search from the end.
 
-    An item is a hypothesis from which the rest of the derivation is fixed.  The best score of its beginning is known
-    exactly, so complete derivations come out in order.
+    An item is a hypothesis after which the rest of the derivation is fixed.  The best score of its beginning is known
+    exactly, so complete derivations are found in order.
 
     Args:
-        count: how many to find.
-        distinct: leave out derivations with the words of a better one.
+        count: number of derivations to find.
+        distinct: leave out derivations with the same words as a better one.
         factor: give up after count * factor derivations (Moses' n-best-factor).
 
     Returns:
         As in `Steps`: offsets, int32 of shape (3, P) with entries, starts and ends, and scores.
     """
-    # Item k: the arc hypothesis taken last, what the arcs from there on add, and the item it continues.
+    # Item k: its hypothesis, the score that the phrases after it add, and the item of the next phrase.
     arcs = np.empty(1 << 10, np.int32)
     suffixes = np.empty(1 << 10, np.float64)
     parents = np.empty(1 << 10, np.int32)
@@ -102,12 +102,12 @@ def n_best_steps(
     offsets = np.zeros(count + 1, np.int64)
     scores = np.empty(count, np.float64)
     steps = np.empty((1 << 10, 3), np.int32)
-    seen = {np.uint64(0)}
-    seen.clear()
+    target_hashes = {np.uint64(0)}
+    target_hashes.clear()
     listed = popped = 0
     arc, suffix, item = best, 0.0, np.int64(NONE)
     while listed < count and popped < count * factor:
-        # All hypotheses that were recombined can stand here.
+        # The hypothesis can be replaced by each of those recombined into it.
         while arc >= 0:
             if used == len(arcs):
                 arcs, suffixes = with_room(arcs, used, 1), with_room(suffixes, used, 1)
@@ -124,16 +124,16 @@ def n_best_steps(
             arc, suffix = tail, suffixes[item] + pool[arcs[item]].score - pool[tail].score
             continue
         popped += 1
-        taken = _taken(arcs, parents, item)
+        hypotheses = _taken(arcs, parents, item)
         if distinct:
-            target = _hash_target(pool, taken, option_entries, target_offsets, target_words)
-            if target in seen:
+            target = _hash_target(pool, hypotheses, option_entries, target_offsets, target_words)
+            if target in target_hashes:
                 continue
-            seen.add(target)
-        first, length = offsets[listed], len(taken)
+            target_hashes.add(target)
+        first, length = offsets[listed], len(hypotheses)
         steps = with_room(steps, first, length)
         for k in range(length):
-            h = pool[taken[k]]
+            h = pool[hypotheses[k]]
             steps[first + k, 0], steps[first + k, 1], steps[first + k, 2] = option_entries[h.option], h.start, h.end
         scores[listed] = -key
         listed += 1
@@ -143,18 +143,18 @@ def n_best_steps(
 
 @exact_kernel
 def _taken(arcs: Int32Array, parents: Int32Array, item: int) -> Int32Array:
-    """The hypotheses of a derivation from an item on, in target order."""
+    """Return the hypotheses of a derivation from an item on, in target order."""
     length = 0
     at = item
     while at >= 0:
         length += 1
         at = parents[at]
-    taken = np.empty(length, np.int32)
+    hypotheses = np.empty(length, np.int32)
     at = item
     for k in range(length):
-        taken[k] = arcs[at]
+        hypotheses[k] = arcs[at]
         at = parents[at]
-    return taken
+    return hypotheses
 
 
 @exact_kernel
@@ -168,17 +168,17 @@ def derivation_features(
     column_weights: Int32Array,
     features: DoubleArray,
 ) -> None:
-    """Add up the features of derivations, but for those of language models.
+    """Sum the features of derivations, except those of language models.
 
     Args:
         offsets, steps: D derivations, as `n_best_steps` returns them.
         target_offsets: of the target phrases of all entries.
         table_scores, reordering_scores: of all entries.
-        layout: where in a feature vector reordering, distortion, word penalty, phrase penalty and table scores begin;
-            then the kind of the reordering model (-1: none), and the first columns of its
+        layout: the indices in a feature vector at which reordering, distortion, word penalty, phrase penalty and table
+            scores begin; then the kind of the reordering model (-1: none), and the first columns of its
             backward and forward scores (-1: none).
-        column_weights: int32, which reordering feature each column of the reordering table belongs to.
-        features: float64, shape (D, F), zeros; filled.
+        column_weights: int32, the reordering feature of each column of the reordering table.
+        features: float64, shape (D, F), zeros, to which the sums are added.
     """
     reordering, distortion, word, phrase, table, kind, backward, forward = layout
     for d in range(len(offsets) - 1):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import Int32Array
 
-# Model types, as the kernel below knows them.
+# Model types, as the kernel below takes them.
 MSD, MSLR, MONOTONICITY, LEFT_RIGHT = range(4)
 _TYPES = {
     "msd": (MSD, ("monotone", "swap", "discontinuous")),
@@ -28,17 +28,17 @@ _DIRECTIONS = {"backward": ("backward",), "forward": ("forward",), "bidirectiona
 Vector = npt.NDArray[np.float64]
 DIGITS = "0123456789"
 
-# The score of a word no phrase covers, and the least a log score can be (Moses, TypeDef.h).
+# The score of a word that no phrase covers, and the lowest log score (Moses, TypeDef.h).
 UNKNOWN_WORD_SCORE = -100.0
 LOWEST_SCORE = -100.0
 
 
 @exact_kernel
 def orientation_of(kind: int, previous_start: int, previous_end: int, start: int, end: int) -> int:
-    """The orientation of the span start..end after previous_start..previous_end (both inclusive).
+    """Return the orientation of the span start..end after previous_start..previous_end (both inclusive).
 
-    Before the first phrase the previous span is -1..-1: it is monotone after that if it starts at 0, else
-    discontinuous to the right (Moses, LRState.cpp).
+    The span before the first phrase is -1..-1: the first phrase is monotone if it starts at 0, else discontinuous to
+    the right (Moses, LRState.cpp).
     """
     monotone = start == previous_end + 1
     if kind == MONOTONICITY:
@@ -61,7 +61,7 @@ class ReorderingModel:
 
     Args:
         kind: MSD, MSLR, MONOTONICITY or LEFT_RIGHT.
-        directions: of `backward`, `forward`, in the order of their columns.
+        directions: `backward`, `forward` or both, in the order of their columns.
         source_only: the probabilities are conditioned on the source phrase alone (`f`, not `fe`).
         collapsed: one weight per direction instead of one per orientation (`collapseff`).
     """
@@ -91,56 +91,56 @@ class ReorderingModel:
             elif part not in ("wbe", "phrase"):
                 raise ValueError(f"reordering type {text!r}: {part!r} is not supported")
         if kind is None:
-            raise ValueError(f"reordering type {text!r} names none of {', '.join(_TYPES)}")
+            raise ValueError(f"reordering type {text!r} must contain one of {', '.join(_TYPES)}")
         if collapsed and len(directions) > 1:
-            # Moses reads the forward probabilities from the second column on, whatever there is.
-            raise ValueError(f"reordering type {text!r}: collapseff is supported for one direction alone")
+            # Moses always reads the forward probabilities from the second column on.
+            raise ValueError(f"reordering type {text!r}: collapseff is supported for a single direction only")
         return cls(kind, directions, source_only, collapsed)
 
     @property
     def orientations(self) -> int:
-        """Orientations per direction."""
+        """Number of orientations per direction."""
         return len(next(names for kind, names in _TYPES.values() if kind == self.kind))
 
     @property
     def columns(self) -> int:
-        """Scores a line of the table has."""
+        """Number of scores per line of the table."""
         return self.orientations * len(self.directions)
 
     @property
     def weights(self) -> int:
-        """Weights the model has."""
+        """Number of weights of the model."""
         return len(self.directions) if self.collapsed else self.columns
 
     @property
     def column_weights(self) -> Int32Array:
-        """int32, shape (columns,): which weight each column takes."""
+        """Index of the weight of each column, int32, shape (columns,)."""
         return np.arange(self.columns, dtype=np.int32) // (self.orientations if self.collapsed else 1)
 
     def first_column(self, direction: str) -> int:
-        """Where the columns of a direction begin, or -1 if the model does not have it."""
+        """Return the first column of a direction, or -1 if the model does not have it."""
         return self.directions.index(direction) * self.orientations if direction in self.directions else -1
 
 
 def numbered(feature: str, place: int) -> str:
-    """The key of one of several feature functions of a kind: `LM`, `LM1`, `LM2` and so on."""
+    """Return the key of one of several feature functions of a kind: `LM`, `LM1`, `LM2` and so on."""
     return f"{feature}{place}" if place else feature
 
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """The feature functions of a model, and where each one's values stand in a feature vector.
+    """The feature functions of a model, and the positions of their values in a feature vector.
 
     The order of a vector is that of a Moses n-best list: lexicalised reordering, distortion, language models, word
-    penalty, phrase penalty, phrase-table scores.  The unknown-word penalty is not among them: it is not tuned and not
+    penalty, phrase penalty, phrase-table scores.  The unknown-word penalty is not included: it is neither tuned nor
     listed.
 
     Args:
-        tables: scores of an entry of each phrase table, in the ini's order.
+        tables: number of scores per entry of each phrase table, in the order of moses.ini.
         reordering: the reordering model, if there is one.
-        names: what moses.ini calls the features; keys are those of `sizes`.
-        unknown_weight: weight of the unknown-word penalty, -100 for every copied word.
-        language_models: how many there are.
+        names: names of the features in moses.ini, by the keys of `sizes`.
+        unknown_weight: weight of the unknown-word penalty, which is -100 for every copied word.
+        language_models: number of language models.
         has_distortion: whether Distortion is among the features; without it Moses recombines hypotheses that end at
             different source words, unless there is a reordering model.
     """
@@ -154,7 +154,7 @@ class FeatureSet:
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """Values of each feature function, in order; see `numbered` for the keys of several of a kind."""
+        """Number of values of each feature function, in order; see `numbered` for the keys of several of a kind."""
         return {
             **({"LexicalReordering": self.reordering.weights} if self.reordering else {}),
             "Distortion": 1,
@@ -166,7 +166,7 @@ class FeatureSet:
 
     @cached_property
     def slices(self) -> dict[str, slice]:
-        """Where each feature function stands in a vector."""
+        """Slice of each feature function in a vector."""
         slices, first = {}, 0
         for name, size in self.sizes.items():
             slices[name] = slice(first, first + size)
@@ -175,17 +175,17 @@ class FeatureSet:
 
     @property
     def language_part(self) -> slice:
-        """Where the language models stand in a vector."""
+        """Slice of the language models in a vector."""
         first = self.slices["LM"].start
         return slice(first, first + self.language_models)
 
     @property
     def table_part(self) -> slice:
-        """Where the scores of all phrase tables stand in a vector."""
+        """Slice of the scores of all phrase tables in a vector."""
         return slice(len(self) - sum(self.tables), len(self))
 
     def table_columns(self, table: int) -> slice:
-        """Where the scores of a phrase table stand among those of all, by its place in the ini."""
+        """Return the slice of a phrase table's scores among those of all tables, by its position in moses.ini."""
         first = sum(self.tables[:table])
         return slice(first, first + self.tables[table])
 
@@ -193,11 +193,11 @@ class FeatureSet:
         return sum(self.sizes.values())
 
     def name(self, feature: str) -> str:
-        """What moses.ini calls a feature function."""
+        """Return the name of a feature function in moses.ini."""
         return self.names.get(feature, feature if feature[-1].isdigit() else f"{feature}0")
 
     def default_weights(self) -> Vector:
-        """The weights train-model.perl writes, float64, shape (F,)."""
+        """Return the weights that train-model.perl writes, float64, shape (F,)."""
         defaults = {
             "LexicalReordering": 0.3,
             "Distortion": 0.3,

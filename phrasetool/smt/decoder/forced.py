@@ -1,10 +1,10 @@
-"""Forced decoding: the best derivation of a given translation, and so the phrase pairs that really are used.
+"""Forced decoding: the best derivation of a given translation, and thus the phrase pairs that are actually used.
 
 Stacks hold hypotheses by the number of reference words produced; the language model's score is the same for all
-derivations and left out.
+derivations and is left out.
 
-A placement is an entry, a source span with its source words and a place in the reference with its target
-words.  Entries without target words have none.
+A placement is an entry with a source span that has its source words and a position in the reference that has its target
+words.  Entries without target words have no placements.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from phrasetool.smt.decoder.stack_search import find_spans
 from phrasetool.smt.decoder.table import TranslationTable
 from phrasetool.smt.decoder.translation_options import static_scores, weigh_reordering
 
-# Score per word of a placement without an entry: far below any entry's, so that as few as possible are used.
+# Score per word of a placement without an entry: far below any entry's, so that it covers as few words as possible.
 _GAP_SCORE = -1000.0
 _LONGEST_GAP = 7
-# Leave-one-out score, a word, of a pair seen only in this sentence: Wuebker, Mauser and Ney 2010, length-based variant.
+# Leave-one-out score per word of a pair that is only in this sentence (Wuebker, Mauser and Ney 2010, length-based).
 _SINGLETON_SCORE = -5.0
 REACHED, UNCOVERED_SOURCE, UNPRODUCED_TARGET, DISTORTION, NO_COMBINATION, EMPTY = range(6)
 REASONS = (
@@ -64,11 +64,11 @@ REASONS = (
 
 
 class Placements(NamedTuple):
-    """P placements, by source span.
+    """P placements, grouped by source span.
 
     Attributes:
-        first: int64, shape (n, longest + 1): where the placements of each start begin, by length - 1; the last column
-            is where those of the start end.
+        first: int64, shape (n, longest + 1): first placement of each span, by start and length - 1; the last column is
+            the end of the placements of the start.
         entries: int32, shape (P,); -1 for a gap, which has no entry.
         places: int32, shape (P,): first reference word.
         sizes: int32, shape (P,): reference words.
@@ -98,20 +98,20 @@ def place_entries(
         spans: int32, shape (n, longest), source phrase of each span, -1 for none.
         first: int64, the entries of each source phrase, as in `TranslationTable`.
         target_offsets, target_words: the target phrases of all entries.
-        static: float64, their weighted scores.
+        static: float64, the weighted scores of all entries.
         reference: int32, shape (m,), target words.
         vocabulary: one more than the largest word id.
     """
     n, longest = spans.shape
     m = len(reference)
-    # The places of each word in the reference, as lists.
+    # The positions of each word in the reference, as linked lists.
     heads = np.full(vocabulary, NONE, np.int32)
     following = np.empty(m, np.int32)
     for q in range(m - 1, -1, -1):
         following[q] = heads[reference[q]]
         heads[reference[q]] = q
     offsets = np.zeros((n, longest + 1), np.int64)
-    entries, places = np.empty(1 << 8, np.int32), np.empty(1 << 8, np.int32)
+    entries, positions = np.empty(1 << 8, np.int32), np.empty(1 << 8, np.int32)
     sizes, scores = np.empty(1 << 8, np.int32), np.empty(1 << 8, np.float64)
     used = 0
     for start in range(n):
@@ -133,23 +133,23 @@ def place_entries(
                             k += 1
                         if k == length:
                             if used == len(entries):
-                                entries, places = with_room(entries, used, 1), with_room(places, used, 1)
+                                entries, positions = with_room(entries, used, 1), with_room(positions, used, 1)
                                 sizes, scores = with_room(sizes, used, 1), with_room(scores, used, 1)
-                            entries[used], places[used], sizes[used] = entry, q, length
+                            entries[used], positions[used], sizes[used] = entry, q, length
                             scores[used] = static[entry]
                             used += 1
                     q = following[q]
         offsets[start, longest] = used
-    return Placements(offsets, entries[:used], places[:used], sizes[:used], scores[:used])
+    return Placements(offsets, entries[:used], positions[:used], sizes[:used], scores[:used])
 
 
 @exact_kernel
 def with_gaps(n: int, m: int, known: Placements) -> Placements:
-    """Return the placements, and a placement without an entry for every pair of short spans."""
+    """Return the placements, plus a placement without an entry for every pair of short spans."""
     longest = max(known.first.shape[1] - 1, min(_LONGEST_GAP, n))
     total = len(known.entries) + n * _LONGEST_GAP * m * _LONGEST_GAP
     offsets = np.zeros((n, longest + 1), np.int64)
-    entries, places = np.empty(total, np.int32), np.empty(total, np.int32)
+    entries, positions = np.empty(total, np.int32), np.empty(total, np.int32)
     sizes, scores = np.empty(total, np.int32), np.empty(total, np.float64)
     used = 0
     for start in range(n):
@@ -157,17 +157,17 @@ def with_gaps(n: int, m: int, known: Placements) -> Placements:
             offsets[start, size] = used
             if size < known.first.shape[1] - 1:
                 for p in range(known.first[start, size], known.first[start, size + 1]):
-                    entries[used], places[used] = known.entries[p], known.places[p]
+                    entries[used], positions[used] = known.entries[p], known.places[p]
                     sizes[used], scores[used] = known.sizes[p], known.scores[p]
                     used += 1
             if size < _LONGEST_GAP and start + size < n:
                 for q in range(m):
                     for length in range(1, min(_LONGEST_GAP, m - q) + 1):
-                        entries[used], places[used], sizes[used] = NONE, q, length
+                        entries[used], positions[used], sizes[used] = NONE, q, length
                         scores[used] = _GAP_SCORE * (size + 1 + length)
                         used += 1
         offsets[start, longest] = used
-    return Placements(offsets, entries[:used], places[:used], sizes[:used], scores[:used])
+    return Placements(offsets, entries[:used], positions[:used], sizes[:used], scores[:used])
 
 
 @exact_kernel
@@ -181,18 +181,18 @@ def leave_out(
     inverse_column: int,
     direct_column: int,
 ) -> None:
-    """Score placements as if this sentence pair had not been extracted from.
+    """Score placements as if no entry had been extracted from this sentence pair.
 
-    Relative frequencies lose the pair's own occurrences; a pair that occurs nowhere else gets a probability that falls
-    with its length.
+    The sentence pair's own occurrences are subtracted from the counts of relative frequencies; a phrase pair that
+    occurs nowhere else gets a probability that decreases with its length.
     """
     for p in range(len(placements.entries)):
         entry = placements.entries[p]
         if entry < 0 or np.isnan(counts[entry, 2]):
             continue
         own = 0
-        for other in range(len(placements.entries)):
-            own += placements.entries[other] == entry
+        for q in range(len(placements.entries)):
+            own += placements.entries[q] == entry
         joint = counts[entry, 2] - min(float(own), counts[entry, 2])
         if joint > 0.5:
             new_inverse = np.log(joint / max(counts[entry, 0] - own, joint))
@@ -205,7 +205,7 @@ def leave_out(
 
 @exact_kernel
 def uncovered_words(n: int, m: int, placements: Placements) -> tuple[int, int]:
-    """How many source words and how many reference words no placement covers."""
+    """Return the numbers of source words and of reference words that no placement covers."""
     source, target = np.zeros(n, np.bool_), np.zeros(m, np.bool_)
     for start in range(n):
         for size in range(placements.first.shape[1] - 1):
@@ -217,7 +217,7 @@ def uncovered_words(n: int, m: int, placements: Placements) -> tuple[int, int]:
 
 @exact_kernel
 def _best_costs(n: int, placements: Placements) -> DoubleArray:
-    """As `future_costs`: the best score of the words i..j-1, wherever in the reference."""
+    """Return the best score of the words i..j-1 at any position in the reference; see `future_costs`."""
     longest = placements.first.shape[1] - 1
     best = np.full((n, longest), -np.inf)
     for start in range(n):
@@ -238,7 +238,7 @@ def _forced_search(
     search: Search,
     stacks: Stacks,
 ) -> tuple[npt.NDArray[np.void], int]:
-    """Returns the pool, and the number of the best derivation of the whole reference, or -1."""
+    """Return the pool, and the number of the best derivation of the whole reference, or -1."""
     longest = placements.first.shape[1] - 1
     future = _best_costs(n, placements)
     pool = start_pool(1 << 8, stacks, search, future[0, n])
@@ -269,7 +269,7 @@ def _forced_search(
                     base += foreseen
                     for p in range(placements.first[start, size], placements.first[start, size + 1]):
                         new_produced = produced + placements.sizes[p]
-                        # All source words exactly when all reference words.
+                        # All source words must be covered exactly when all reference words are produced.
                         if placements.places[p] != produced or (coverage[0] == n) != (new_produced == m):
                             continue
                         entry = placements.entries[p]
@@ -288,13 +288,13 @@ def _forced_search(
 
 @dataclass(frozen=True)
 class ForcedOptions:
-    """How to decode to a reference.
+    """Options of forced decoding.
 
     Args:
         stack_size: hypotheses kept for each number of reference words.
-        distortion_limit: words a jump may span; negative for no limit (but that of 63 words).
-        leave_one_out: score entries as if the sentence pair had not been extracted from.
-        partial: where no derivation gives the reference, take the best that leaves as little as possible uncovered.
+        distortion_limit: words a jump may span; negative for the maximum, 63 words.
+        leave_one_out: score entries as if they had not been extracted from the sentence pair.
+        partial: if no derivation yields the reference, use the best that leaves as little as possible uncovered.
 
     Raises:
         ValueError: the stack size is not positive.
@@ -315,11 +315,11 @@ class ForcedDerivation:
     """Result of forced decoding of one sentence pair.
 
     Attributes:
-        outcome: REACHED, or why the reference was not reached (an index of `REASONS`).
-        entries: int32, shape (P,), entries used, in target order; those of a partial derivation if one was asked for.
+        outcome: REACHED, or the reason why the reference was not reached (an index of `REASONS`).
+        entries: int32, shape (P,), entries used, in target order; those of a partial derivation if it was requested.
         starts, ends: int32, shape (P,), their source spans, inclusive.
-        places: int32, shape (P,), where in the reference their target words begin.
-        score: weighted score without the language model; NaN if nothing was found.
+        places: int32, shape (P,), positions in the reference at which their target words begin.
+        score: weighted score without the language model; NaN if no derivation was found.
     """
 
     outcome: int
@@ -331,15 +331,15 @@ class ForcedDerivation:
 
 
 class ForcedDecoder:
-    """A model for forced decoding.
+    """Decoder that finds the best derivation of a reference.
 
     Args:
         table: all entries that may be used (no table limit applies).
         features, weights: of the model; the language model's weight is not used.
-        options: how to decode.
+        options: options of the decoder.
 
     Raises:
-        ValueError: leave-one-out is asked for, but the table has no counts or fewer than 3 scores.
+        ValueError: leave-one-out is requested, but an entry has no counts or a table has fewer than 3 scores.
     """
 
     def __init__(self, table: TranslationTable, features: FeatureSet, weights: Vector, options: ForcedOptions) -> None:
@@ -352,7 +352,7 @@ class ForcedDecoder:
         short = min(features.tables) < 3
         if options.leave_one_out and (short or np.isnan(table.counts[~table.copies]).any()):
             raise ValueError("leave-one-out needs p(f|e) and p(e|f) as scores 1 and 3, and counts c(t) c(s) c(s,t)")
-        # Of each table: the counts of its entries; weights and columns of the two probabilities.
+        # For each table: the counts of its entries, and weights and columns of the two probabilities.
         self._left_out = [] if not options.leave_one_out else [
             (np.where((table.tables == i)[:, None], table.counts, np.float32(np.nan)), scores[k], scores[k + 2], k)
             for i, k in enumerate(firsts)
@@ -367,7 +367,7 @@ class ForcedDecoder:
 
         Args:
             sentence: int32, shape (n,), ids of the table's source words.
-            reference: int32, shape (m,), ids of its target words; -1 for words the table does not have.
+            reference: int32, shape (m,), ids of its target words; -1 for words that the table lacks.
         """
         n, m = len(sentence), len(reference)
         if n == 0 or m == 0:
@@ -413,17 +413,17 @@ class ForcedDecoder:
         self, outcome: int, placements: Placements, pool: npt.NDArray[np.void], best: int
     ) -> ForcedDerivation:
         (options, starts, ends), score = best_steps(pool, best)
-        entries, places = placements.entries[options], placements.places[options]
+        entries, positions = placements.entries[options], placements.places[options]
         real = entries >= 0
-        return ForcedDerivation(outcome, entries[real], starts[real], ends[real], places[real], float(score))
+        return ForcedDerivation(outcome, entries[real], starts[real], ends[real], positions[real], float(score))
 
     def decode_all(
         self, sentences: Phrases, references: Phrases, threads: int = 1, runner: Runner = run
     ) -> Iterator[ForcedDerivation]:
-        """Decode sentence pairs on several threads; results come in order.
+        """Decode sentence pairs on several threads; yield results in order.
 
         Raises:
-            ValueError: there are not as many sentences as references.
+            ValueError: the numbers of sentences and references differ.
         """
         if len(sentences) != len(references):
             raise ValueError(f"{len(sentences)} sentences but {len(references)} references")
@@ -445,7 +445,7 @@ def _nothing(outcome: int) -> ForcedDerivation:
 
 
 def count_pairs(derivations: Iterable[ForcedDerivation], table: TranslationTable) -> npt.NDArray[np.int64]:
-    """How often each entry was used, int64, shape (N,); copies of unknown words are not counted."""
+    """Count the uses of each entry, int64, shape (N,); copies of unknown words are not counted."""
     uses = np.zeros(len(table), np.int64)
     for derivation in derivations:
         np.add.at(uses, derivation.entries, 1)

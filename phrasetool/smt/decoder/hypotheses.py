@@ -1,8 +1,8 @@
 """Hypotheses, their coverage, the stacks they are kept in, and the steps that all searches share.
 
 A hypothesis is a record in one growing array, the pool.  Its coverage is the position of the first gap and 64 bits for
-the words from there on, bit 0 being the gap; so sentences may have any length, and a phrase must end less than 64 words
-after the first gap.
+the words from there on, bit 0 being the gap.  Sentences may therefore have any length, but a phrase must end less than
+64 words after the first gap.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from phrasetool.phrases import DoubleArray, Int32Array, Int64Array
 from phrasetool.smt.decoder.features import orientation_of
 
 NONE = -1
-# No phrase may end so far behind the first gap, whatever the distortion limit.
+# Every phrase must end less than this many words after the first gap, whatever the distortion limit.
 WINDOW = 64
 
 HYPOTHESIS = np.dtype(
@@ -28,12 +28,12 @@ HYPOTHESIS = np.dtype(
         ("mask", np.uint64),  # coverage from the gap on
         ("gap", np.int32),  # first uncovered source word
         ("language_state", np.int32),
-        ("state_span", np.int64),  # what recombination compares of the last phrase's source span, see `state_span`
+        ("state_span", np.int64),  # part of the last phrase's source span that recombination compares, see `state_span`
         ("start", np.int32),  # last phrase's source span
         ("end", np.int32),
         ("option", np.int32),  # last phrase
         ("back", np.int32),  # the hypothesis it extends
-        ("arcs", np.int32),  # the next worse one recombined into it
+        ("arcs", np.int32),  # the next hypothesis recombined into the same one
         ("forward_class", np.int32),
     ],
     align=True,
@@ -43,29 +43,29 @@ HYPOTHESIS = np.dtype(
 # distortion and lexicalised reordering, the end with distortion, and the whole span with lexicalised reordering.
 NO_SPAN, SPAN_END, WHOLE_SPAN = range(3)
 _ONE = np.uint64(1)
-# Runs of so many are sorted by insertion.
+# Length of runs that are sorted by insertion.
 _SHORT_RUN = 8
-# Hypotheses of a stack are listed by age if the pool has not more records between them, a hypothesis.
+# A stack is listed by age if its range of pool records is shorter than this many times its number of hypotheses.
 _FEW_BETWEEN = 8
 
 
 def longest_jump(distortion_limit: int) -> int:
-    """The words a jump may span under a distortion limit; negative is none, but the window is one."""
+    """Return the words a jump may span under a distortion limit, at most WINDOW - 1; negative means no other limit."""
     return distortion_limit if 0 <= distortion_limit < WINDOW else WINDOW - 1
 
 
 class Stacks(NamedTuple):
-    """One stack for every number of covered words, 0..n; each a hash table of hypotheses, so that equals recombine.
+    """One stack per number of covered words, 0..n; each is a hash table, so that equal hypotheses recombine.
 
     Attributes:
         slots: int32, shape (n + 1, P).
         sizes: int64, shape (n + 1,).
-        thresholds: float64, shape (n + 1,): a stack no longer takes a hypothesis with a lower total.
-        best: float64, shape (n + 1,).
+        thresholds: float64, shape (n + 1,): hypotheses with a lower total are rejected.
+        best: float64, shape (n + 1,): the highest total.
         size: int64, shape (1,): hypotheses a stack keeps.
-        beam: float64, shape (1,): how far below the best a total may be, a negative logarithm.
-        keeps_ties: bool, shape (1,): whether a stack keeps all hypotheses that are as good as the worst one it keeps,
-            and takes none that is worse from then on, as Moses does in cube pruning.
+        beam: float64, shape (1,): the lowest total allowed, relative to the best; a negative logarithm.
+        keeps_ties: bool, shape (1,): whether a pruned stack also keeps all hypotheses that are as good as the worst one
+            it keeps, and rejects worse ones from then on, as in Moses' cube pruning.
     """
 
     slots: Int32Array
@@ -78,7 +78,7 @@ class Stacks(NamedTuple):
 
 
 def make_stacks(words: int, size: int, beam: float, keeps_ties: bool = False) -> Stacks:
-    """Empty stacks for a sentence of `words` words."""
+    """Return empty stacks for a sentence of `words` words."""
     return Stacks(
         np.full((words + 1, 1 << (4 * size).bit_length()), NONE, np.int32),
         np.zeros(words + 1, np.int64),
@@ -92,7 +92,7 @@ def make_stacks(words: int, size: int, beam: float, keeps_ties: bool = False) ->
 
 @exact_kernel
 def is_covered(gap: int, mask: int, position: int) -> bool:
-    """Whether a source word is covered; positions behind the window are not."""
+    """Return whether a source word is covered; positions after the window are not."""
     distance = position - gap
     if distance < 0:
         return True
@@ -101,7 +101,7 @@ def is_covered(gap: int, mask: int, position: int) -> bool:
 
 @exact_kernel
 def cover(gap: int, mask: int, start: int, end: int) -> tuple[int, int]:
-    """The coverage after start..end (inclusive, uncovered so far) has been translated, as gap and mask."""
+    """Return the coverage, gap and mask, after start..end (inclusive, uncovered so far) is translated."""
     for position in range(start, end + 1):
         mask |= _ONE << np.uint64(position - gap)
     while mask & _ONE:
@@ -112,7 +112,7 @@ def cover(gap: int, mask: int, start: int, end: int) -> tuple[int, int]:
 
 @inner_kernel
 def state_span(kind: int, start: int, end: int) -> int:
-    """The part of a source span that recombination compares, as one number.
+    """Return the part of a source span that recombination compares, as one number.
 
     Args:
         kind: NO_SPAN, SPAN_END or WHOLE_SPAN.
@@ -124,26 +124,26 @@ def state_span(kind: int, start: int, end: int) -> int:
 
 @inner_kernel
 def _place(slots: Int32Array, stack: int, pool: npt.NDArray[np.void], number: int) -> int:
-    """The slot of the hypothesis that equals `number` in all that its future depends on, or the free slot for it."""
+    """Return the slot of the hypothesis with which `number` recombines, or the free slot for it."""
     h = pool[number]
     key = mix(mix(mix(h.mask, h.gap), h.language_state), h.state_span)
     last = slots.shape[1] - 1
-    place = np.int64(mix(key, h.forward_class) & np.uint64(last))
+    slot = np.int64(mix(key, h.forward_class) & np.uint64(last))
     while True:
-        occupant = slots[stack, place]
+        occupant = slots[stack, slot]
         if occupant < 0:
             break
-        other = pool[occupant]
+        occupying = pool[occupant]
         if (
-            other.mask == h.mask
-            and other.gap == h.gap
-            and other.language_state == h.language_state
-            and other.state_span == h.state_span
-            and other.forward_class == h.forward_class
+            occupying.mask == h.mask
+            and occupying.gap == h.gap
+            and occupying.language_state == h.language_state
+            and occupying.state_span == h.state_span
+            and occupying.forward_class == h.forward_class
         ):
             break
-        place = (place + 1) & last
-    return place
+        slot = (slot + 1) & last
+    return slot
 
 
 @borrowing_kernel
@@ -155,27 +155,27 @@ def merge_sort(numbers: Int32Array, totals: DoubleArray, other: Int32Array, othe
         other, other_totals: shape (N,) at least, overwritten.
     """
     count = len(numbers)
-    # Short runs by insertion, then pairs of runs into ever longer ones, from one pair of arrays into the other.
+    # Sort short runs by insertion, then merge pairs of runs from one pair of arrays into the other, alternately.
     for low in range(0, count, _SHORT_RUN):
         for i in range(low + 1, min(low + _SHORT_RUN, count)):
             number, total = numbers[i], totals[i]
-            place = i
-            while place > low and (
-                totals[place - 1] < total or (totals[place - 1] == total and numbers[place - 1] > number)
+            position = i
+            while position > low and (
+                totals[position - 1] < total or (totals[position - 1] == total and numbers[position - 1] > number)
             ):
-                numbers[place], totals[place] = numbers[place - 1], totals[place - 1]
-                place -= 1
-            numbers[place], totals[place] = number, total
+                numbers[position], totals[position] = numbers[position - 1], totals[position - 1]
+                position -= 1
+            numbers[position], totals[position] = number, total
     width = _SHORT_RUN
-    there = False
+    is_in_other = False
     while width < count:
-        if there:
+        if is_in_other:
             _merge_runs(other, other_totals, numbers, totals, count, width)
         else:
             _merge_runs(numbers, totals, other, other_totals, count, width)
-        there = not there
+        is_in_other = not is_in_other
         width *= 2
-    if there:
+    if is_in_other:
         for i in range(count):
             numbers[i], totals[i] = other[i], other_totals[i]
 
@@ -184,24 +184,24 @@ def merge_sort(numbers: Int32Array, totals: DoubleArray, other: Int32Array, othe
 def _merge_runs(
     numbers: Int32Array, totals: DoubleArray, other: Int32Array, other_totals: DoubleArray, count: int, width: int
 ) -> None:
-    """Merge every two neighbouring sorted runs of `width` into one, in `other` and `other_totals`."""
+    """Merge pairs of neighbouring sorted runs of length `width` into `other` and `other_totals`."""
     for low in range(0, count, 2 * width):
         middle, high = min(low + width, count), min(low + 2 * width, count)
         a, b = low, middle
-        for place in range(low, high):
+        for position in range(low, high):
             if b == high or (
                 a < middle and (totals[a] > totals[b] or (totals[a] == totals[b] and numbers[a] < numbers[b]))
             ):
-                other[place], other_totals[place] = numbers[a], totals[a]
+                other[position], other_totals[position] = numbers[a], totals[a]
                 a += 1
             else:
-                other[place], other_totals[place] = numbers[b], totals[b]
+                other[position], other_totals[position] = numbers[b], totals[b]
                 b += 1
 
 
 @borrowing_kernel
 def _number_range(slots: Int32Array) -> tuple[int, int]:
-    """The lowest and the highest number in some slots; (2**31, -1) if all are free."""
+    """Return the lowest and the highest number in some slots; (2**31, -1) if all are free."""
     lowest, highest = np.int64(1 << 31), np.int64(NONE)
     for number in slots:
         if number >= 0:
@@ -211,14 +211,14 @@ def _number_range(slots: Int32Array) -> tuple[int, int]:
 
 @borrowing_kernel
 def _list_by_age(slots: Int32Array, first: int, numbers: Int32Array, present: npt.NDArray[np.bool_]) -> None:
-    """Write the numbers in some slots, none below `first`, the lowest first."""
+    """Write the numbers in some slots, none below `first`, in ascending order."""
     for number in slots:
         if number >= 0:
             present[number - first] = True
     count = np.int64(0)
-    for place in range(len(present)):
-        if present[place]:
-            numbers[count] = first + place
+    for offset in range(len(present)):
+        if present[offset]:
+            numbers[count] = first + offset
             count += 1
 
 
@@ -234,8 +234,7 @@ def _list_slots(slots: Int32Array, numbers: Int32Array) -> None:
 
 @borrowing_kernel
 def _take_above(numbers: Int32Array, totals: DoubleArray, pool: npt.NDArray[np.void], lowest: float) -> int:
-    """Keep the hypotheses with a total above `lowest` (all if it is -inf), in their order, and write their totals;
-    returns how many."""
+    """Keep hypotheses with totals above `lowest` (all for -inf), in order; write totals, and return their number."""
     count = np.int64(0)
     for number in numbers:
         total = pool[number].total
@@ -247,10 +246,10 @@ def _take_above(numbers: Int32Array, totals: DoubleArray, pool: npt.NDArray[np.v
 
 @exact_kernel
 def sorted_stack(stacks: Stacks, pool: npt.NDArray[np.void], stack: int) -> Int32Array:
-    """The hypotheses that a stack keeps, best first (the older first on a tie).
+    """Return the hypotheses that a stack keeps, best first (the older first on a tie).
 
-    As in Moses, a stack that holds more than `size` hypotheses keeps the best `size` of those above the beam; one
-    that does not, keeps all, even those that have fallen below the beam since they were added.
+    As in Moses, a stack of more than `size` hypotheses keeps the best `size` of those above the beam; a smaller one
+    keeps all, even those that have fallen below the beam since they were added.
     """
     slots, size = stacks.slots[stack], stacks.size[0]
     numbers, totals = np.empty(stacks.sizes[stack], np.int32), np.empty(stacks.sizes[stack], np.float64)
@@ -268,7 +267,7 @@ def sorted_stack(stacks: Stacks, pool: npt.NDArray[np.void], stack: int) -> Int3
         return numbers
     end = size
     if stacks.keeps_ties[0]:
-        # Twice the size is what a stack has room for before it is pruned again.
+        # A stack is pruned again when it reaches twice the size.
         while end < min(count, 2 * size - 1) and totals[end] == totals[size - 1]:
             end += 1
     return numbers[:end]
@@ -276,7 +275,7 @@ def sorted_stack(stacks: Stacks, pool: npt.NDArray[np.void], stack: int) -> Int3
 
 @exact_kernel
 def _prune(stacks: Stacks, pool: npt.NDArray[np.void], stack: int) -> None:
-    """Keep the best `size` hypotheses of a stack, which takes none below the worst of them from now on."""
+    """Keep the best `size` hypotheses of a stack, which rejects hypotheses below the worst of them from then on."""
     kept = sorted_stack(stacks, pool, stack)
     stacks.slots[stack, :] = NONE
     stacks.sizes[stack] = len(kept)
@@ -288,20 +287,19 @@ def _prune(stacks: Stacks, pool: npt.NDArray[np.void], stack: int) -> None:
 
 @inner_kernel
 def add(stacks: Stacks, pool: npt.NDArray[np.void], used: int, stack: int, keep_arcs: bool) -> int:
-    """Put the hypothesis pool[used] on a stack, if the stack takes it; returns how many records of the pool are used
-    then.
+    """Add the hypothesis pool[used] to a stack unless it is rejected; return the number of pool records used then.
 
-    A hypothesis that equals another in all its future depends on recombines with it.  With `keep_arcs` the worse one
-    stays in the pool, in the other's list of arcs, for n-best lists.  Without, the last stack keeps the best one only.
+    Hypotheses that are equal in everything that their future depends on recombine.  With `keep_arcs`, the worse one is
+    kept in the pool, in the other's list of arcs, for n-best lists.  Without it, the last stack keeps only the best.
     """
     total = pool[used].total
     if total < stacks.thresholds[stack]:
         return used
     only_best = not keep_arcs and stack == len(stacks.sizes) - 1
-    place = np.int64(0)
+    slot = np.int64(0)
     if not only_best:
-        place = _place(stacks.slots, stack, pool, used)
-    old = stacks.slots[stack, place]
+        slot = _place(stacks.slots, stack, pool, used)
+    old = stacks.slots[stack, slot]
     pool[used].arcs = NONE
     if old >= 0 and pool[old].total >= total:
         if not keep_arcs:
@@ -311,12 +309,12 @@ def add(stacks: Stacks, pool: npt.NDArray[np.void], used: int, stack: int, keep_
         return used + 1
     if old < 0:
         stacks.sizes[stack] += 1
-        stacks.slots[stack, place] = used
+        stacks.slots[stack, slot] = used
     elif keep_arcs:
         pool[used].arcs = old
-        stacks.slots[stack, place] = used
+        stacks.slots[stack, slot] = used
     else:
-        # Nothing points to the old one: its stack has not been expanded yet.
+        # Nothing refers to the old one: its stack has not been expanded yet.
         pool[old] = pool[used]
         used -= 1
     if total > stacks.best[stack]:
@@ -329,10 +327,10 @@ def add(stacks: Stacks, pool: npt.NDArray[np.void], used: int, stack: int, keep_
 
 @exact_kernel
 def best_complete(stacks: Stacks, pool: npt.NDArray[np.void], keep_arcs: bool) -> int:
-    """The best hypothesis of the last stack, or -1 if it holds none.
+    """Return the best hypothesis of the last stack, or -1 if the stack is empty.
 
-    With `keep_arcs` the others of the stack and their arcs are put into its list of arcs: where a derivation ends
-    does not matter any more, so an n-best list may end with any of them.
+    With `keep_arcs`, the other hypotheses of the stack and their arcs are appended to its list of arcs: the state at
+    the end of a derivation no longer matters, so derivations of an n-best list may end with any of them.
     """
     kept = sorted_stack(stacks, pool, len(stacks.sizes) - 1)
     if len(kept) == 0:
@@ -348,11 +346,11 @@ def best_complete(stacks: Stacks, pool: npt.NDArray[np.void], keep_arcs: bool) -
 
 @exact_kernel
 def with_room(array: npt.NDArray[Any], used: int, wanted: int) -> npt.NDArray[Any]:
-    """The array, or a copy twice as large if it has not room for `wanted` more elements (or rows)."""
+    """Return the array, or a copy at least twice as large if it lacks room for `wanted` more elements (or rows)."""
     if used + wanted <= len(array):
         return array
     larger = np.empty((2 * len(array) + wanted, *array.shape[1:]), array.dtype)
-    # Element by element: copies of whole rows take ten times as long to compile.
+    # Copied element by element, because copies of whole rows take ten times as long to compile.
     for i in np.ndindex((used, *array.shape[1:])):
         larger[i] = array[i]
     return larger
@@ -360,14 +358,14 @@ def with_room(array: npt.NDArray[Any], used: int, wanted: int) -> npt.NDArray[An
 
 @exact_kernel
 def chains(first_keys: npt.NDArray[np.uint64], second_keys: Int32Array) -> tuple[Int32Array, Int32Array]:
-    """Bring together what has equal keys.
+    """Group elements with equal keys into linked lists.
 
     Args:
         first_keys, second_keys: shape (N,).
 
     Returns:
-        int32: the first of each group, groups in order of their first; and int32, shape (N,), the next of the same
-        group, -1 behind its last.
+        int32: the first element of each group, ascending; and int32, shape (N,), the next element of the same group,
+        -1 after the last.
     """
     count = len(first_keys)
     firsts, lasts, following = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
@@ -378,11 +376,11 @@ def chains(first_keys: npt.NDArray[np.uint64], second_keys: Int32Array) -> tuple
     groups = 0
     for i in range(count):
         following[i] = NONE
-        place = np.int64(mix(mix(np.uint64(0), first_keys[i]), second_keys[i]) & np.uint64(size - 1))
+        slot = np.int64(mix(mix(np.uint64(0), first_keys[i]), second_keys[i]) & np.uint64(size - 1))
         while True:
-            group = slots[place]
+            group = slots[slot]
             if group < 0:
-                slots[place] = groups
+                slots[slot] = groups
                 firsts[groups], lasts[groups] = i, i
                 groups += 1
                 break
@@ -390,7 +388,7 @@ def chains(first_keys: npt.NDArray[np.uint64], second_keys: Int32Array) -> tuple
                 following[lasts[group]] = i
                 lasts[group] = i
                 break
-            place = (place + 1) & (size - 1)
+            slot = (slot + 1) & (size - 1)
     return firsts[:groups], following
 
 
@@ -401,7 +399,7 @@ class Search(NamedTuple):
         language_weight, distortion_weight: weights.
         distortion_limit: words a jump may span; at most 63, which also stands for no limit.
         reordering: kind of the reordering model, -1 without one.
-        span_in_state: what recombination compares of source spans, see `state_span`.
+        span_in_state: the part of source spans that recombination compares, see `state_span`.
         sorts_by_jump: whether cube pruning ranks hypotheses with the distortion cost of the next phrase included.
         begin_state, end_word: of the language model.
         keep_arcs: whether recombined hypotheses are kept, for n-best lists.
@@ -420,10 +418,10 @@ class Search(NamedTuple):
 
 @exact_kernel
 def chart_costs(best: DoubleArray) -> DoubleArray:
-    """float64, shape (n + 1, n + 1): the best score of the words i..j-1, however they are cut into phrases.
+    """Return the best score of the words i..j-1 over all segmentations, float64, shape (n + 1, n + 1).
 
     Args:
-        best: float64, shape (n, longest): of one phrase, by start and length - 1; -inf where there is none.
+        best: float64, shape (n, longest): best score of one phrase, by start and length - 1; -inf where there is none.
     """
     n, longest = best.shape
     future = np.full((n + 1, n + 1), -np.inf)
@@ -444,7 +442,7 @@ def future_parts(future: DoubleArray, gap: int, mask: int, n: int, start: int, e
     """Return the changes of the future cost when start..end is covered.
 
     The hypothesis loses the first cost, that of the gap around the span, and gains the other two, those of the rest of
-    the gap before and behind the span.
+    the gap before and after the span.
     """
     left = start
     while left > gap and not is_covered(gap, mask, left - 1):
@@ -457,14 +455,14 @@ def future_parts(future: DoubleArray, gap: int, mask: int, n: int, start: int, e
 
 @borrowing_kernel
 def future_after(future: DoubleArray, before: float, gap: int, mask: int, n: int, start: int, end: int) -> float:
-    """The future cost once start..end is covered too, given that `before`."""
+    """Return the future cost after start..end is covered, given the future cost `before`."""
     lost, left, right = future_parts(future, gap, mask, n, start, end)
     return before - lost + left + right
 
 
 @exact_kernel
 def may_follow(search: Search, previous_end: int, gap: int, start: int, end: int) -> bool:
-    """Moses' distortion limit: the jump itself, and the jump back to the first gap that it will take."""
+    """Return whether Moses' distortion limit allows the jump, and the later jump back to the first gap."""
     if abs(previous_end + 1 - start) > search.distortion_limit:
         return False
     if start == gap:
@@ -474,7 +472,7 @@ def may_follow(search: Search, previous_end: int, gap: int, start: int, end: int
 
 @exact_kernel
 def start_pool(size: int, stacks: Stacks, search: Search, future: float) -> npt.NDArray[np.void]:
-    """A pool of `size` records whose first is the empty hypothesis, which is put on stack 0."""
+    """Return a pool of `size` records, the first of which is the empty hypothesis, which is added to stack 0."""
     pool = np.empty(size, HYPOTHESIS)
     h = pool[0]
     h.score = 0.0
@@ -497,7 +495,7 @@ def start_pool(size: int, stacks: Stacks, search: Search, future: float) -> npt.
 def step(
     search: Search, forward: DoubleArray, score: float, previous: int, before: tuple[int, int], start: int, end: int
 ) -> tuple[float, float, int]:
-    """Score a hypothesis with the jump to start..end, and the forward reordering score of the phrase before.
+    """Score the jump of a hypothesis to start..end, and the forward reordering of its last phrase.
 
     Args:
         forward: float64, shape (P, orientations), weighted scores of the reordering model.

@@ -2,7 +2,7 @@
 
 Stacks hold hypotheses by the number of source words covered.  Every hypothesis of a stack is extended by every option
 of every span that it may translate next.  Language-model scores depend on the hypothesis only through its
-language-model state, so hypotheses with one state are extended one after another and share them.
+language-model state, so hypotheses with the same state are extended one after another and share these scores.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from phrasetool.smt.language_model.ngrams import LN10
 
 @exact_kernel
 def find_spans(index: PhraseIndex, words: Int32Array) -> Int32Array:
-    """int32, shape (n, longest): the source phrase of each span, by start and length - 1; -1 where there is none."""
+    """Return the source phrase of each span, by start and length - 1, int32, shape (n, longest); -1 for none."""
     n = len(words)
     longest = min(n, max(index.longest[0], 1))
     spans = np.full((n, longest), NONE, np.int32)
@@ -57,7 +57,7 @@ def find_spans(index: PhraseIndex, words: Int32Array) -> Int32Array:
 
 @exact_kernel
 def future_costs(spans: Int32Array, options: TranslationOptions) -> DoubleArray:
-    """float64, shape (n + 1, n + 1): the best isolated score of the words i..j-1, however they are cut into phrases."""
+    """Return the best isolated score of the words i..j-1 over all segmentations, float64, shape (n + 1, n + 1)."""
     best = np.full(spans.shape, -np.inf)
     for start in range(spans.shape[0]):
         for size in range(spans.shape[1]):
@@ -69,12 +69,12 @@ def future_costs(spans: Int32Array, options: TranslationOptions) -> DoubleArray:
 
 @borrowing_kernel
 def score_option(automaton: Automaton, options: TranslationOptions, option: int, state: int) -> tuple[float, int]:
-    """log10 of an option's words after `state`, and the state after them.
+    """Return log10 of an option's words after `state`, and the state after them.
 
-    As soon as the state is the one reached without context, the rest is known.
+    As soon as the state is the one reached from the empty context, the score of the remaining words is known.
 
     Args:
-        automaton: or a `Combination`, as in all that follows, which must have room for one state more.
+        automaton: as in the functions below, an `Automaton`, or a `Combination` with room for one more state.
     """
     if len(automaton) != AUTOMATON_FIELDS:
         first, last = options.word_offsets[option], options.word_offsets[option + 1]
@@ -90,7 +90,7 @@ def score_option(automaton: Automaton, options: TranslationOptions, option: int,
 
 @borrowing_kernel
 def _score_end(automaton: Automaton, state: int, word: int) -> tuple[float, int]:
-    """log10 of one word after `state`, and the state after it."""
+    """Return log10 of one word after `state`, and the state after it."""
     if len(automaton) != AUTOMATON_FIELDS:
         return score_final(automaton, state, word)
     return score_word(automaton, state, word)
@@ -100,7 +100,7 @@ def _score_end(automaton: Automaton, state: int, word: int) -> tuple[float, int]
 def with_sentence_end(
     automaton: Automaton, options: TranslationOptions, search: Search, option: int, score: float, state: int
 ) -> tuple[float, int]:
-    """The language-model score of a translation that `option` completes, and the state then.
+    """Return the language-model score of a translation that `option` completes, and the state after it.
 
     Args:
         score, state: without the sentence end, which Moses does not score after a phrase without target words.
@@ -124,7 +124,7 @@ def stack_search(
 
     Returns:
         The pool, and the number of the best complete hypothesis, or -1 if there is none, or LACKS_ROOM if
-        there are too many states of language models.
+        there is no room for more language-model states.
     """
     n = len(words)
     spans = find_spans(index, words)
@@ -142,7 +142,7 @@ def stack_search(
     known_scores = np.empty(count, np.float64)
     known_states = np.empty(count, np.int32)
     pool = start_pool(1 << 12, stacks, search, future[0, n])
-    # Records used of the pool, the next member of a chain, chains begun, and in the stack.
+    # Pool records used, the next member of a chain, chains begun in all stacks, and chains begun in this stack.
     at = np.array([1, NONE, 0, 0])
     for stack in range(n):
         alive = sorted_stack(stacks, pool, stack)
@@ -180,15 +180,15 @@ def _expand_stack(
     known_scores: DoubleArray,
     known_states: Int32Array,
 ) -> bool:
-    """Extend the hypotheses of a stack, chain by chain; False when the room is used up.
+    """Extend the hypotheses of a stack, chain by chain; return False when the room is used up.
 
     Args:
-        at: records used of the pool, the next member of the chain that was begun last or -1, chains begun of all
-            stacks, and of this one.
+        at: pool records used, the next member of the chain that was begun last or -1, chains begun in all stacks, and
+            chains begun in this stack.
         alive: the hypotheses.
-        firsts, following: which of them have equal language-model states, as `chains` returns them.
+        firsts, following: the hypotheses grouped by language-model state, as `chains` returns them.
     """
-    # Each option of the sentence makes one record at most.
+    # Each option of the sentence creates one record at most.
     count = len(known_for)
     used, member = at[0], at[1]
     while True:
@@ -199,7 +199,7 @@ def _expand_stack(
             member = np.int64(firsts[at[3]])
             at[2] += 1
             at[3] += 1
-        # Each of them leads to a state, and the sentence end to another.
+        # Each option may create one state, and the sentence end another.
         if used + count > len(pool) or lacks_room(automaton, 2 * count):
             at[0], at[1] = used, member
             return False
@@ -228,7 +228,7 @@ def _expand(
     known_scores: DoubleArray,
     known_states: Int32Array,
 ) -> int:
-    """Extend one hypothesis by every option that may follow it; returns how many records of the pool are used then."""
+    """Extend one hypothesis by every option that may follow it; return the number of pool records used then."""
     n, longest = spans.shape
     h = pool[number]
     score, gap, mask, state = h.score, h.gap, h.mask, h.language_state
@@ -256,15 +256,15 @@ def _expand(
                 partial = base + options.static[option]
                 if directed:
                     partial += options.backward[option, orientation]
-                # A language model adds nothing above 0.
+                # Log probabilities of a language model are not above 0.
                 if search.language_weight >= 0 and partial + after < stacks.thresholds[new_stack]:
                     continue
-                place = offset + option
-                if known_for[place] != round_:
-                    known_for[place] = round_
-                    known_scores[place], known_states[place] = score_option(automaton, options, option, state)
-                language = known_scores[place]
-                new_state = known_states[place]
+                index = offset + option
+                if known_for[index] != round_:
+                    known_for[index] = round_
+                    known_scores[index], known_states[index] = score_option(automaton, options, option, state)
+                language = known_scores[index]
+                new_state = known_states[index]
                 if new_stack == n:
                     language, new_state = with_sentence_end(automaton, options, search, option, language, new_state)
                 new_score = partial + language * (LN10 * search.language_weight)

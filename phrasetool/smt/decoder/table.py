@@ -1,8 +1,8 @@
-"""A phrase table as a decoder holds it, in arrays of scores and target words, and the share of a text that it covers.
+"""A phrase table in a decoder's arrays of scores and target words, and the share of a text that it covers.
 
-A token counts as covered where it stands inside a source phrase of the table that occurs in its sentence.  Tables whose
-one-word sources were pruned, and languages whose words go together, translate many tokens in longer phrases only, and a
-decoder would take these; a token that no such phrase holds is left as it is, whatever the weights.
+A token counts as covered if it is part of a source phrase of the table that occurs in its sentence.  If the one-word
+sources of a table were pruned, or the words of a language are translated together, many tokens are covered only by
+longer phrases, which a decoder can use; a token that is in no such phrase is left untranslated, whatever the weights.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from phrasetool.unique_phrases import number_distinct
 
 
 class PhraseIndex(NamedTuple):
-    """Distinct phrases by their words, for kernels.
+    """Hash table of distinct phrases, for kernels.
 
     Attributes:
         offsets, words: the phrases, as in `Phrases`.
         slots: int32, shape (P,), P a power of two: phrase numbers by hash, -1 where free.
-        longest: int64, shape (1,), words of the longest phrase.
+        longest: int64, shape (1,), length of the longest phrase.
     """
 
     offsets: Int64Array
@@ -38,7 +38,7 @@ class PhraseIndex(NamedTuple):
 
 @borrowing_kernel
 def find_phrase(index: PhraseIndex, words: Int32Array, start: int, end: int) -> int:
-    """The number of the phrase words[start:end], or -1."""
+    """Return the number of the phrase words[start:end], or -1."""
     return np.int64(index.slots[find_ids(words, start, end, index.words, index.offsets, index.slots)])
 
 
@@ -63,7 +63,7 @@ def _enter_all(index: PhraseIndex) -> None:
 
 
 def index_phrases(phrases: Phrases) -> tuple[PhraseIndex, Int32Array]:
-    """Index the distinct ones among N phrases.
+    """Index the distinct phrases among N phrases.
 
     Returns:
         The index, whose phrases are numbered in order of first occurrence, and int32 of shape (N,), the number of
@@ -78,7 +78,7 @@ def index_phrases(phrases: Phrases) -> tuple[PhraseIndex, Int32Array]:
 
 
 def spans_of(sentences: Phrases, longest: int) -> Phrases:
-    """All word sequences of up to `longest` words in the sentences (with repetitions)."""
+    """Return all word sequences of up to `longest` words in the sentences (with duplicates)."""
     lengths = sentences.lengths
     starts, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for size in range(1, min(longest, int(lengths.max(initial=0))) + 1):
@@ -87,13 +87,13 @@ def spans_of(sentences: Phrases, longest: int) -> Phrases:
         first = np.flatnonzero(remaining >= size)
         starts.append(first)
         sizes.append(np.full(len(first), size))
-    offsets, places = gathered_runs(np.concatenate(starts), np.concatenate(sizes))
-    return Phrases(offsets, sentences.words[places])
+    offsets, positions = gathered_runs(np.concatenate(starts), np.concatenate(sizes))
+    return Phrases(offsets, sentences.words[positions])
 
 
 @dataclass(frozen=True)
 class TranslationTable:
-    """Phrase-table entries, those of one source together; N entries, G sources, C scores, R reordering scores.
+    """Phrase-table entries, grouped by source: N entries, G sources, C scores, R reordering scores.
 
     Attributes:
         index: the G source phrases, in ids of `source_symbols`.
@@ -102,10 +102,10 @@ class TranslationTable:
         scores: float32, shape (N, C), natural logarithms, at least -100.
         reordering: float32, shape (N, R), natural logarithms; 0 where the reordering table has no line.
         alignments: N ragged lists of 256 * source position + target position; all empty if the table has none.
-        counts: float32, shape (N, 3), c(t) c(s) c(s,t); NaN where the table does not say.
-        numbers: int64, shape (N,): where each stands in the table, from 0; -1 for one that is not of the table, but was
-            made to copy a word that no entry translates alone.
-        tables: int32, shape (N,): which phrase table each is of, by its place in the ini; 0 for a copy.
+        counts: float32, shape (N, 3), c(t) c(s) c(s,t); NaN where the table has none.
+        numbers: int64, shape (N,): position of each entry in the table, from 0; -1 for an entry that is not in the
+            table, but was added to copy a word that no entry translates alone.
+        tables: int32, shape (N,): phrase table of each entry, by its position in moses.ini; 0 for a copy.
     """
 
     source_symbols: Symbols
@@ -125,17 +125,17 @@ class TranslationTable:
 
     @property
     def copies(self) -> npt.NDArray[np.bool_]:
-        """bool, shape (N,): not of the table."""
+        """Whether each entry is a copy that is not in the table, bool, shape (N,)."""
         copies: npt.NDArray[np.bool_] = self.numbers < 0
         return copies
 
     @property
     def entry_sources(self) -> Int32Array:
-        """int32, shape (N,): the source of each entry."""
+        """Source of each entry, int32, shape (N,)."""
         return np.repeat(np.arange(len(self.first) - 1, dtype=np.int32), np.diff(self.first))
 
     def sources_of(self, entries: Int32Array | Int64Array) -> Int64Array:
-        """int64: the source of each of these entries."""
+        """Return the source of each of these entries, int64."""
         return np.searchsorted(self.first, entries, side="right") - 1
 
 
@@ -153,19 +153,19 @@ class Entries:
     tables: Int32Array
 
     def select(self, keep: npt.NDArray[np.bool_]) -> Entries:
-        """Some of the N entries, bool, shape (N,)."""
+        """Return the entries to keep; bool, shape (N,)."""
         return Entries(
             self.sources.select(keep), self.targets.select(keep), self.scores[keep], self.reordering[keep],
             self.alignments.select(keep), self.counts[keep], self.numbers[keep], self.tables[keep],
         )  # fmt: skip
 
     def in_table(self, table: int, columns: slice, width: int) -> Entries:
-        """The same as entries of one of several tables, with scores of 0 for the others as Moses has it.
+        """Return the entries as those of one of several tables, with scores of 0 for the other tables, as in Moses.
 
         Args:
-            table: its place in the ini.
-            columns: where its scores stand among those of all tables.
-            width: scores of all tables.
+            table: position of the table in moses.ini.
+            columns: slice of its scores among those of all tables.
+            width: number of scores of all tables.
         """
         scores = np.zeros((len(self.scores), width), np.float32)
         scores[:, columns] = self.scores
@@ -173,7 +173,7 @@ class Entries:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Entries]) -> Entries:
-        """The entries of one after those of another; all have as many scores."""
+        """Concatenate entries that have the same number of scores."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -191,14 +191,14 @@ class Entries:
 def build_table(
     entries: Entries, source_symbols: Symbols, target_symbols: Symbols, copied: Int32Array | None = None
 ) -> TranslationTable:
-    """Put entries in order of their sources and add copies of words that cannot be translated alone.
+    """Group entries by source and add copies of words that no entry translates alone.
 
     Moses calls a word unknown if no entry translates exactly that word, even if longer phrases cover it.
 
     Args:
         entries: in any order; the order within a source is kept.
         source_symbols, target_symbols: the ids of the entries' words.
-        copied: source words of the text to translate; those without an entry of their own get a copy.
+        copied: source words of the text to translate; those without a one-word entry get a copy.
     """
     columns, orientations = entries.scores.shape[1], entries.reordering.shape[1]
     if copied is None:
@@ -231,38 +231,38 @@ def build_table(
 
 
 def _appended(phrases: Phrases, words: Int32Array) -> Phrases:
-    """The phrases, then one of one word for each of `words`."""
+    """Return the phrases, followed by a one-word phrase for each of `words`."""
     offsets = np.concatenate([phrases.offsets, phrases.offsets[-1] + 1 + np.arange(len(words))])
     return Phrases(offsets, np.concatenate([phrases.words, words]).astype(np.int32))
 
 
 def covered_tokens(table: TranslationTable, sentences: Phrases) -> npt.NDArray[np.bool_]:
-    """Which tokens of a text some entry of the table can translate.
+    """Return which tokens of a text some entry of the table can translate.
 
     Args:
         table: entries; copies of unknown words do not count.
         sentences: the text, in ids of the table's source words.
 
     Returns:
-        bool, one for each of `sentences.words`.
+        bool, one value for each of `sentences.words`.
     """
     known = ~table.copies[table.first[:-1]]
-    # Where phrases begin, less where they have ended.
+    # Phrases that begin at each token minus phrases that end before it.
     changes = np.zeros(len(sentences.words) + 1, np.int64)
     for size, starts, numbers in _occurrences(table, sentences):
-        places = starts[known[numbers]]
-        changes[places] += 1
-        changes[places + size] -= 1
+        begins = starts[known[numbers]]
+        changes[begins] += 1
+        changes[begins + size] -= 1
     return np.asarray(np.cumsum(changes[:-1]) > 0)
 
 
 def offered_words(table: TranslationTable, sentences: Phrases, best: int) -> Phrases:
-    """The target words that a table has for each sentence, whatever the weights of its scores.
+    """Return the target words that a table offers for each sentence, whatever the weights of its scores.
 
     Args:
         table: entries; copies of unknown words do not count.
         sentences: S sentences, in ids of the table's source words.
-        best: entries of each source phrase that are looked at: those with the highest sums of scores.
+        best: number of entries of each source phrase that are used: those with the highest sums of scores.
 
     Returns:
         S lists of distinct target words, ascending.
@@ -285,7 +285,7 @@ def offered_words(table: TranslationTable, sentences: Phrases, best: int) -> Phr
 
 
 def _occurrences(table: TranslationTable, sentences: Phrases) -> Iterator[tuple[int, Int64Array, Int64Array]]:
-    """Where source phrases of a table occur in a text: their words, their first tokens, and their numbers."""
+    """Yield, for each length, the occurrences of source phrases in a text: length, first tokens and phrase numbers."""
     lengths = sentences.lengths
     left = np.repeat(sentences.offsets[1:], lengths) - np.arange(len(sentences.words))
     for size in range(1, min(int(table.index.longest[0]), int(lengths.max(initial=0))) + 1):
@@ -296,7 +296,7 @@ def _occurrences(table: TranslationTable, sentences: Phrases) -> Iterator[tuple[
 
 
 def _best_entries(table: TranslationTable, best: int) -> Int64Array:
-    """The entries of each source with the highest sums of scores, without copies, ascending."""
+    """Return the entries of each source with the highest sums of scores, without copies, ascending."""
     sources = table.entry_sources
     order = np.lexsort((-table.scores.sum(axis=1), sources))
     rank = np.arange(len(order)) - table.first[:-1][sources[order]]

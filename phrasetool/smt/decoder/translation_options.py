@@ -1,5 +1,4 @@
-"""Translation options: the entries a decoder may use for a source phrase, best first, with all that is known of them
-before a sentence is seen.
+"""Translation options: the entries a decoder may use for a source phrase, best first, with precomputed scores.
 
 Moses keeps the `table-limit` best entries of each source by their full score in isolation: phrase-table scores, word
 and phrase penalty, and the language model over the target words without context (moses.md, section 8).
@@ -19,12 +18,12 @@ from phrasetool.smt.decoder.table import TranslationTable
 from phrasetool.smt.language_model.ngrams import BEGIN_WORD, LN10, TargetModel
 from phrasetool.unique_phrases import number_distinct
 
-# Options of a source: of all tables, or of each.
+# Maximum number of options of a source: one number for all tables, or one for each.
 TableLimit = int | tuple[int, ...]
 
 
 class TranslationOptions(NamedTuple):
-    """Weighted translation options of G sources; K options, W their target words in all, D orientations.
+    """Weighted translation options: G sources, K options, W target words in all, D orientations.
 
     Attributes:
         first: int64, shape (G + 1,): the options of source g are first[g]..first[g + 1], best in isolation first.
@@ -38,7 +37,7 @@ class TranslationOptions(NamedTuple):
         states: int32, shape (W,): the language model's state after each word, from the empty context; -1 where it is
             unknown.
         rest: float64, shape (W,): log10 of the words after this one in the same option, from the empty context; read
-            where the state is known.
+            only where the state is known.
     """
 
     first: Int64Array
@@ -56,7 +55,7 @@ class TranslationOptions(NamedTuple):
 
 @exact_kernel
 def _choose(first: Int64Array, isolated: DoubleArray, limit: int, chosen: Int64Array, chosen_first: Int64Array) -> None:
-    """The `limit` best entries of every source, best first, the earlier entry on a tie."""
+    """Choose the `limit` best entries of every source, best first, the earlier entry first on a tie."""
     count = 0
     for g in range(len(first) - 1):
         kept = min(limit, first[g + 1] - first[g])
@@ -66,26 +65,26 @@ def _choose(first: Int64Array, isolated: DoubleArray, limit: int, chosen: Int64A
             if count - begin == kept and score <= isolated[chosen[count - 1]]:
                 continue
             # Insert in order; lists are short, or nearly sorted already.
-            place = count if count - begin < kept else count - 1
+            position = count if count - begin < kept else count - 1
             if count - begin < kept:
                 count += 1
-            while place > begin and isolated[chosen[place - 1]] < score:
-                chosen[place] = chosen[place - 1]
-                place -= 1
-            chosen[place] = entry
+            while position > begin and isolated[chosen[position - 1]] < score:
+                chosen[position] = chosen[position - 1]
+                position -= 1
+            chosen[position] = entry
         chosen_first[g + 1] = count
 
 
 def choose_entries(table: TranslationTable, isolated: DoubleArray, limit: TableLimit) -> tuple[Int64Array, Int64Array]:
-    """The best entries of every source, of each table as many as its limit lets through.
+    """Return the best entries of every source, up to the limit of each table.
 
     Args:
         table: N entries.
-        isolated: float64, shape (N,), what they are ranked by.
-        limit: as of `prepare_options`.
+        isolated: float64, shape (N,), the scores that they are ranked by.
+        limit: see `prepare_options`.
 
     Returns:
-        As `first` of `TranslationOptions`; and int64, the entries, the best of a source first.
+        `first` as in `TranslationOptions`; and int64, the entries, the best of a source first.
     """
     count = int(table.tables.max(initial=0)) + 1
     limits = (limit,) * count if isinstance(limit, int) else limit
@@ -125,7 +124,7 @@ class WordScores:
 def score_targets(table: TranslationTable, model: TargetModel) -> WordScores:
     """Score all targets of a table without context.
 
-    As in Moses, a target that begins with `<s>` is scored as the begin of a sentence: its first word costs nothing.
+    As in Moses, a target that begins with `<s>` is scored as the beginning of a sentence: its first word costs nothing.
     """
     ids = model.ids(table.target_symbols.words)[table.targets.words]
     isolated = model.isolated(Phrases(table.targets.offsets, ids))
@@ -150,13 +149,13 @@ def prepare_options(
     Args:
         table: N entries.
         model: scores target words.
-        words: of `score_targets`.
-        features: how `weights` is laid out.
+        words: result of `score_targets`.
+        features: layout of `weights`.
         weights: float64, shape (F,).
         limit: options per source, 0 for all (Moses' table-limit); one number for all tables, or one for each.
 
     Raises:
-        ValueError: there are not as many weights as features.
+        ValueError: the numbers of weights and features differ.
     """
     static = static_scores(table, features, weights)
     isolated = static + (words.isolated * (LN10 * weights[features.language_part])).sum(axis=1)
@@ -172,10 +171,10 @@ def prepare_options(
 
 
 def static_scores(table: TranslationTable, features: FeatureSet, weights: Vector) -> DoubleArray:
-    """Weighted scores of all entries without language model and reordering, float64, shape (N,).
+    """Return the weighted scores of all entries without language model and reordering, float64, shape (N,).
 
     Raises:
-        ValueError: there are not as many weights as features.
+        ValueError: the numbers of weights and features differ.
     """
     if weights.shape != (len(features),):
         raise ValueError(f"{weights.shape[0]} weights for {len(features)} features")
@@ -192,7 +191,7 @@ def static_scores(table: TranslationTable, features: FeatureSet, weights: Vector
 def weigh_reordering(
     scores: FloatArray, features: FeatureSet, weights: Vector
 ) -> tuple[DoubleArray, DoubleArray, Int32Array]:
-    """Weighted reordering scores.
+    """Return weighted reordering scores.
 
     Args:
         scores: float32, shape (K, R).
@@ -200,7 +199,7 @@ def weigh_reordering(
 
     Returns:
         Backward and forward scores, each float64, shape (K, D), zeros for a direction the model lacks; and int32,
-        shape (K,), equal where the forward scores are equal before they are weighted, which is what Moses compares.
+        shape (K,), equal where the unweighted forward scores, which Moses compares, are equal.
     """
     model = features.reordering
     if model is None:
@@ -214,7 +213,7 @@ def weigh_reordering(
         scores_by_direction.append(np.ascontiguousarray(part if column >= 0 else np.zeros_like(part)))
     column = model.first_column("forward")
     compared = scores[:, column : column + model.orientations] if column >= 0 else scores[:, :0]
-    # Adding 0 turns -0 into 0, which is equal to it but has other bits.
+    # Adding 0 turns -0 into 0, which compares equal but has different bits.
     bits = np.ascontiguousarray(compared + np.float32(0), np.float32).view(np.int32)
     rows = Phrases(np.arange(len(bits) + 1) * bits.shape[1], bits.reshape(-1))
     return scores_by_direction[0], scores_by_direction[1], number_distinct(rows)[0].astype(np.int32)

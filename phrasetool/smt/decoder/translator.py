@@ -1,4 +1,4 @@
-"""The decoder's front: a model with its weights, and translations of sentences on several threads."""
+"""Front end of the decoder: a model with its weights, and translation of sentences on several threads."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from phrasetool.smt.decoder.translation_options import (
 from phrasetool.smt.language_model.combination import LACKS_ROOM
 from phrasetool.smt.language_model.ngrams import SearchedModel, TargetModel
 
-# States of language models that a search first has room for.
+# Initial room for language-model states of a search.
 _FIRST_ROOM = 1 << 14
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How to search; the defaults are Moses'.
+    """Search options; the defaults are those of Moses.
 
     Args:
         algorithm: `stack` or `cube`.
         stack_size: hypotheses a stack keeps.
-        pop_limit: hypotheses cube pruning makes for a stack.
-        beam_threshold: a stack takes no hypothesis with a probability below this share of its best one; below 1, and 0
-            for none.
-        distortion_limit: words a jump may span; negative for no limit (but that of 63 words).
+        pop_limit: hypotheses that cube pruning creates for a stack.
+        beam_threshold: a stack rejects hypotheses with a probability below this share of its best one; in [0, 1), 0 for
+            no threshold.
+        distortion_limit: words a jump may span; negative for the maximum, 63 words.
         table_limit: translation options per source phrase, of each phrase table; 0 for all.  One number for all tables,
-            or one for each by its place in the ini.
+            or one for each, in the order of moses.ini.
 
     Raises:
         ValueError: a value is out of range.
@@ -117,7 +117,7 @@ class Translator:
         )
 
     def with_weights(self, weights: Vector) -> Translator:
-        """The same model with other weights; nothing is read again."""
+        """Return the same model with other weights; nothing is read again."""
         return Translator(
             self.table, self.language_model, self.features, weights, self.table_limit, word_scores=self._words
         )
@@ -144,13 +144,13 @@ class Translator:
 
         Args:
             sentence: int32, shape (n,), ids of the table's source words.
-            options: how to search; its table limit must be the translator's.
-            n_best: derivations wanted.
+            options: search options; their table limit must be the translator's.
+            n_best: number of derivations.
             distinct: list no two derivations with the same words.
-            factor: stop looking for distinct ones after n_best * factor derivations.
+            factor: stop the search for distinct derivations after n_best * factor derivations.
 
         Raises:
-            ValueError: a word has no id, or the table limits differ.
+            ValueError: a word has no id, the table limits differ, or no derivation covers the sentence.
         """
         if options.table_limit != self.table_limit:
             raise ValueError(f"the options were chosen for a table limit of {self.table_limit}")
@@ -171,7 +171,7 @@ class Translator:
         return self._with_features(np.array([0, steps.shape[1]]), steps, np.array([score]))
 
     def _found(self, sentence: Int32Array, options: SearchOptions, keep_arcs: bool) -> tuple[npt.NDArray[np.void], int]:
-        """The pool of a search, and its best complete hypothesis."""
+        """Return the pool of a search and its best complete hypothesis."""
         while True:
             room = self._room
             cube = options.algorithm == "cube"
@@ -185,7 +185,7 @@ class Translator:
                 pool, best = stack_search(*arguments, search, stacks)
             if best != LACKS_ROOM:
                 return pool, best
-            # The next sentences begin with as much.
+            # Later sentences begin with this much room.
             self._room = max(self._room, 4 * room)
 
     def _with_features(self, offsets: np.ndarray, steps: Int32Array, scores: DoubleArray) -> Translation:
@@ -193,7 +193,7 @@ class Translator:
         return Translation(Steps(offsets, steps[0], steps[1], steps[2], scores), features)
 
     def score_steps(self, offsets: np.ndarray, steps: Int32Array) -> DoubleArray:
-        """The features of derivations, float64, shape (D, F).
+        """Return the features of derivations, float64, shape (D, F).
 
         Args:
             offsets: int64, shape (D + 1,).
@@ -216,12 +216,12 @@ class Translator:
         return features
 
     def words(self, translation: Translation, derivation: int = 0) -> Int32Array:
-        """The target words of a derivation, ids of the table's target words."""
+        """Return the target words of a derivation, as ids of the table's target words."""
         first, last = translation.steps.offsets[derivation : derivation + 2]
         return self.table.targets.select(translation.steps.entries[first:last].astype(np.int64)).words
 
     def text(self, translation: Translation, derivation: int = 0) -> bytes:
-        """The target words of a derivation, as text."""
+        """Return the target words of a derivation as text."""
         return self.table.target_symbols.join(self.words(translation, derivation))
 
     def translate_all(
@@ -233,7 +233,7 @@ class Translator:
         threads: int = 1,
         runner: Runner = run,
     ) -> Iterator[Translation]:
-        """Translate sentences on several threads; results come in order and do not depend on how many."""
+        """Translate sentences on several threads; results are in order and do not depend on the number of threads."""
         options = replace(options, table_limit=self.table_limit)
 
         def work(sentence: Int32Array) -> Translation:

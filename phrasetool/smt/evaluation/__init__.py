@@ -1,1 +1,1 @@
-"""BLEU and other measures of translations, and whether they differ."""
+"""BLEU and other measures of translations, and tests of their differences."""

@@ -4,8 +4,8 @@ Statistics are additive: those of a corpus are the sums of those of its sentence
 of orders 1 to 4, the n-grams of orders 1 to 4 in the candidate, and the length of the reference that is closest to it.
 Scores run from 0 to 100, as sacrebleu's do.
 
-The figures of intervals and tests are those of sacrebleu (Post, WMT 2018; `--tokenize none`), the samples too, for the
-same seed.  All systems share the samples, which are sums of sentence statistics; that saves time.
+Intervals and tests equal those of sacrebleu (Post, WMT 2018; `--tokenize none`), and so do the samples for the same
+seed.  To save time, all systems share the samples, which are sums of sentence statistics.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def _count(
     counts: Int32Array,
     out: Int32Array,
 ) -> None:
-    """Statistics of each candidate.
+    """Compute the statistics of each candidate.
 
-    The n-grams of a sentence's references form a trie: a node is an n-gram, found in the table under its prefix's node
-    and its last word, so no two n-grams are ever taken for each other.  limits[node] is how often it counts at most.
+    The n-grams of a sentence's references form a trie: a node is an n-gram, stored in the table under its prefix's node
+    and its last word, so different n-grams are never confused.  limits[node] is the maximum number of its matches.
     """
     current = -1
     size = 1
@@ -91,7 +91,7 @@ def _enter_references(
     limits: Int32Array,
     counts: Int32Array,
 ) -> int:
-    """Make the trie of a sentence's references; returns how many nodes it has.  Their counts are overwritten."""
+    """Build the trie of a sentence's references and return its number of nodes; counts are overwritten."""
     keys[:] = NO_KEY
     size = 1
     for r in range(len(offsets)):
@@ -120,13 +120,13 @@ def _enter_references(
 
 @exact_kernel
 def _closest(offsets: Int64Array, sentence: int, length: int) -> int:
-    """The length of the reference that is nearest to a length; the shorter one of two."""
+    """Return the reference length that is closest to a length; the shorter one on a tie."""
     closest = offsets[0, sentence + 1] - offsets[0, sentence]
     for r in range(1, len(offsets)):
-        other = offsets[r, sentence + 1] - offsets[r, sentence]
-        nearer = abs(other - length) - abs(closest - length)
-        if nearer < 0 or (nearer == 0 and other < closest):
-            closest = other
+        reference_length = offsets[r, sentence + 1] - offsets[r, sentence]
+        nearer = abs(reference_length - length) - abs(closest - length)
+        if nearer < 0 or (nearer == 0 and reference_length < closest):
+            closest = reference_length
     return closest
 
 
@@ -138,29 +138,29 @@ def check_references(references: Sequence[Phrases]) -> int:
     """
     sizes = {len(reference) for reference in references}
     if len(sizes) != 1:
-        raise ValueError(f"expected references of one number of sentences, got {sorted(sizes) or 'none'}")
+        raise ValueError(f"references must have the same number of sentences, got {sorted(sizes) or 'none'}")
     return sizes.pop()
 
 
 def bleu_statistics(
     sentences: npt.NDArray[np.integer], candidates: Phrases, references: Sequence[Phrases]
 ) -> Int32Array:
-    """BLEU statistics of candidates against the references of their sentences.
+    """Return BLEU statistics of candidates against the references of their sentences.
 
-    N-gram matches are clipped at the largest count in any one reference; of reference lengths, the closest to the
-    candidate's counts, the shorter one of two (both as in sacrebleu).  Equal ids are equal words, so words that a
-    vocabulary lacks need ids of their own; a negative id equals nothing.
+    N-gram matches are clipped at the largest count in any one reference; the reference length is the one closest to the
+    candidate's, the shorter one on a tie (both as in sacrebleu).  Equal ids are equal words, so different words that a
+    vocabulary lacks need different ids; a negative id matches nothing.
 
     Args:
-        sentences: integers, shape (N,), the sentence of each candidate; those of a sentence should be together.
+        sentences: integers, shape (N,), the sentence of each candidate; those of a sentence should be adjacent.
         candidates: N candidates, word ids.
         references: R references of S sentences each.
 
     Returns:
-        int32, shape (N, 9); the columns are described at the head of the module.
+        int32, shape (N, 9); the columns are described in the module docstring.
 
     Raises:
-        ValueError: lengths disagree, a sentence is not in the references, or there are none.
+        ValueError: numbers of sentences differ, a sentence is not in the references, or there are no references.
     """
     count = check_references(references)
     sentences = np.asarray(sentences)
@@ -189,7 +189,7 @@ def bleu_statistics(
 
 
 def corpus_bleu(statistics: npt.NDArray[np.integer | np.floating]) -> float:
-    """BLEU of a corpus, 0 to 100, not smoothed: 0 if some order has no match.
+    """Return BLEU of a corpus, 0 to 100, without smoothing: 0 if some order has no match.
 
     Args:
         statistics: shape (9,), or (N, 9), which are summed.
@@ -203,10 +203,10 @@ def corpus_bleu(statistics: npt.NDArray[np.integer | np.floating]) -> float:
 
 
 def corpus_bleu_plus_half(statistics: npt.NDArray[np.integer]) -> float:
-    """BLEU of a corpus, 0 to 100, with half a match and half an n-gram more of each order.
+    """Return BLEU of a corpus, 0 to 100, with half a match and half an n-gram added to each order.
 
-    A few sentences without a match of some order are not 0, as they are for `corpus_bleu`: they are too few to tell.
-    With many it hardly counts.
+    A few sentences without a match of some order, which are too few to judge, do not get 0, as they do from
+    `corpus_bleu`.  For many sentences the effect is negligible.
 
     Args:
         statistics: shape (N, 9), which are summed.
@@ -220,13 +220,13 @@ def corpus_bleu_plus_half(statistics: npt.NDArray[np.integer]) -> float:
 def sentence_bleu_plus_one(
     statistics: npt.NDArray[np.integer], smooth_brevity: bool = False
 ) -> npt.NDArray[np.float64]:
-    """BLEU+1 of single sentences, 0 to 100: one match and one n-gram are added to the orders 2 to 4.
+    """Return BLEU+1 of single sentences, 0 to 100: one match and one n-gram are added to the orders 2 to 4.
 
-    Lin and Och, ORANGE (COLING 2004); sacrebleu calls it add-k with k = 1.  A candidate without any match has 0.
+    Lin and Och, ORANGE (COLING 2004); sacrebleu calls it add-k with k = 1.  A candidate without any match gets 0.
 
     Args:
         statistics: shape (N, 9).
-        smooth_brevity: take the reference for one word longer (Nakov et al., COLING 2012).
+        smooth_brevity: treat the reference as one word longer (Nakov et al., COLING 2012).
 
     Returns:
         float64, shape (N,).
@@ -242,9 +242,9 @@ def sentence_bleu_plus_one(
 
 
 def bleu_of_sums(sums: npt.NDArray[np.integer | np.floating]) -> DoubleArray:
-    """BLEU of corpora with these statistics, 0 to 100, smoothed as sacrebleu does it.
+    """Return BLEU of corpora with these statistics, 0 to 100, smoothed as in sacrebleu.
 
-    The k-th order without a match counts as if it had 1 / 2^k matches (NIST's mteval-v13a); no match at all is 0.
+    The k-th order without a match counts as having 1 / 2^k matches (NIST's mteval-v13a); BLEU is 0 without any match.
 
     Args:
         sums: shape (..., 9), see `phrasetool.smt.evaluation.bleu`.
@@ -265,13 +265,13 @@ def bleu_of_sums(sums: npt.NDArray[np.integer | np.floating]) -> DoubleArray:
 
 
 def sentence_statistics(hypothesis: Sequence[str], reference: Sequence[str]) -> Int32Array:
-    """BLEU statistics of each sentence; words are what white space separates.
+    """Return BLEU statistics of each sentence, whose words are separated by white space.
 
     Returns:
         int32, shape (S, 9), see `phrasetool.smt.evaluation.bleu`.
 
     Raises:
-        ValueError: there are not as many lines of one as of the other.
+        ValueError: the numbers of lines differ.
     """
     if len(hypothesis) != len(reference):
         raise ValueError(f"{len(hypothesis)} translations of {len(reference)} sentences")
@@ -285,11 +285,11 @@ def sentence_statistics(hypothesis: Sequence[str], reference: Sequence[str]) -> 
 
 @dataclass(frozen=True)
 class BleuSamples:
-    """A system on a text.
+    """BLEU of a system on a text and on bootstrap samples of it.
 
     Attributes:
-        bleu: of the whole text.
-        samples: float64, shape (B,), of the bootstrap samples.
+        bleu: BLEU of the whole text.
+        samples: float64, shape (B,), BLEU of each bootstrap sample.
     """
 
     bleu: float
@@ -297,17 +297,17 @@ class BleuSamples:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval: what is left of the samples without a fortieth at either end."""
+        """The 95 % interval: the range of the samples without a fortieth at either end."""
         return middle_interval(self.samples)
 
     def difference_interval(self, other: BleuSamples) -> tuple[float, float]:
-        """The 95 % interval of this BLEU less the other's; both of the same samples."""
+        """Return the 95 % interval of this BLEU minus the other's, both from the same samples."""
         return middle_interval(self.samples - other.samples)
 
     def p_value(self, other: BleuSamples) -> float:
-        """How likely a difference that large is if the two are equally good; both of the same samples.
+        """Return the probability of so large a difference between equally good systems, both from the same samples.
 
-        Paired bootstrap resampling (Koehn, EMNLP 2004), as sacrebleu computes it; 1 without a difference.
+        Paired bootstrap resampling (Koehn, EMNLP 2004), as in sacrebleu; 1 if there is no difference.
         """
         difference = abs(self.bleu - other.bleu)
         if difference == 0:
@@ -318,12 +318,12 @@ class BleuSamples:
 
 
 class Bootstrap:
-    """The samples of a text of S sentences, the same for all its systems.
+    """Bootstrap samples of a text of S sentences, the same for all its systems.
 
     Args:
         sentences: S, at least 1.
-        samples: how many to draw.
-        seed: of the draw; with sacrebleu's own, the samples are sacrebleu's.
+        samples: number of samples.
+        seed: random seed; with sacrebleu's seed, the samples are those of sacrebleu.
 
     Raises:
         ValueError: the number of sentences is below 1.
@@ -336,7 +336,7 @@ class Bootstrap:
         """Score a system by the statistics of its sentences, shape (S, 9).
 
         Raises:
-            ValueError: the statistics are of another number of sentences.
+            ValueError: the statistics have a different number of sentences.
         """
         if statistics.shape != (self._counts.shape[1], COLUMNS):
             raise ValueError(f"statistics of shape {statistics.shape} for {self._counts.shape[1]} sentences")

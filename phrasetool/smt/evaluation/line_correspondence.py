@@ -1,13 +1,13 @@
-"""Whether the lines of a reference belong to the lines of a source text: a permutation test on words.
+"""Permutation test on words of whether the lines of a reference correspond to the lines of a source text.
 
-A system offers words for each source line.  If line i of the reference is the translation of line i, it shares more of
-these words with it than with the other lines, whatever the weights of the system are and however short the text is; if
-the reference is unrelated, every permutation of its lines is as likely.  No n-gram has to match, and words that are
-offered for every line (punctuation, articles) count nothing.
+A system offers words for each source line.  If line i of the reference is the translation of source line i, it shares
+more words with those offered for line i than with those offered for other lines, whatever the weights of the system
+are and however short the text is; if the reference is unrelated, every permutation of its lines is equally likely.  No
+n-gram has to match, and words that are offered for every line (punctuation, articles) do not count.
 
 Measured with the 3 best entries of each source phrase of a Moses table (Multi30k German-English): 200 random samples of
-10 lines of a right reference were all accepted, of the table's own texts and of another domain (short sentences of
-Tatoeba, 79 % of whose tokens the table knows); with three in ten of the table's target words 1.5 % were refused.
+10 lines of a correct reference were all accepted, from the table's own texts and from another domain (short sentences
+of Tatoeba, 79 % of whose tokens the table knows); with three in ten of the table's target words, 1.5 % were rejected.
 Unrelated references are accepted with probability `ERROR_RATE`, whatever the number of lines.
 """
 
@@ -21,27 +21,27 @@ import numpy.typing as npt
 from phrasetool.phrases import DoubleArray, Int64Array, Phrases
 from phrasetool.unique_phrases import number_distinct
 
-# The probability that a reference is accepted whose lines stand in random order.
+# Probability that a reference whose lines are in random order is accepted.
 ERROR_RATE = 0.01
 _PERMUTATIONS = 999
-# Lines that are looked at, spread evenly over longer texts: a matrix of as many rows and columns is made of them.
+# Maximum number of lines tested, spread evenly over longer texts; the test needs a square matrix of this size.
 _MOST_LINES = 500
-# Fewer distinct source lines have so few permutations that no order is unlikely.
+# Fewer distinct source lines have too few permutations for any order to be unlikely.
 _LEAST_DISTINCT = 6
-# Lines by which a reference may be moved, and how much better it has to fit then.
+# Shifts of a reference that are tried, in lines, and the factor by which it must fit better.
 _MOVES = (1, -1, 2, -2, 3, -3, 4, -4, 5, -5)
 _CLEARLY = 2.0
 
 
 @dataclass(frozen=True)
 class Correspondence:
-    """How well the lines of a reference fit those of a source text.
+    """Correspondence between the lines of a reference and those of a source text.
 
     Attributes:
-        p_value: the probability of so many shared words if the lines of the reference stood in random order; 1 if no
-            word is shared, NaN if the source has too few distinct lines to tell.
+        p_value: the probability of so many shared words if the lines of the reference were in random order; 1 if no
+            word is shared, NaN if the source has too few distinct lines for the test.
         share: shared words beyond those expected by chance, per token of the reference.
-        moved: lines by which the reference fits clearly better when it is moved down; 0 if it fits best as it is.
+        moved: number of lines by which the reference must be moved down to fit clearly better; 0 if it fits unmoved.
     """
 
     p_value: float
@@ -50,19 +50,19 @@ class Correspondence:
 
     @property
     def rejected(self) -> bool:
-        """Whether the lines do not belong together, as far as can be told."""
+        """Whether the test finds that the lines do not correspond."""
         return self.moved != 0 or self.p_value > ERROR_RATE
 
 
 def line_correspondence(offered: Phrases, reference: Phrases) -> Correspondence:
-    """Test whether the lines of a reference belong to the lines of a source text.
+    """Test whether the lines of a reference correspond to the lines of a source text.
 
     Args:
-        offered: for each of S source lines, words that a translation of it may have; order and repetitions are ignored.
-        reference: S lines, in the same ids; negative ids equal nothing.
+        offered: for each of S source lines, words that a translation of it may have; order and duplicates are ignored.
+        reference: S lines, in the same ids; negative ids match nothing.
 
     Raises:
-        ValueError: the two have different numbers of lines.
+        ValueError: the numbers of lines differ, or there are no lines.
     """
     lines = len(offered)
     if lines != len(reference) or not lines:
@@ -70,7 +70,7 @@ def line_correspondence(offered: Phrases, reference: Phrases) -> Correspondence:
     words = 1 + max(int(side.words.max(initial=0)) for side in (offered, reference))
     pairs, others = (_distinct_pairs(side, words) for side in (offered, reference))
     frequency = np.bincount(pairs % words, minlength=words)
-    # A word that is offered for every line tells nothing of one of them.
+    # A word that is offered for every line is no evidence for any line.
     weights = np.log(lines / np.maximum(frequency, 1))
     shared = np.intersect1d(pairs, others, assume_unique=True)
     by_chance = float((frequency * np.bincount(others % words, minlength=words)).sum()) / lines
@@ -86,22 +86,22 @@ def line_correspondence(offered: Phrases, reference: Phrases) -> Correspondence:
 
 
 def _distinct_pairs(lines: Phrases, words: int) -> Int64Array:
-    """The distinct pairs of a line and one of its words, as line * words + word, ascending."""
+    """Return the distinct pairs of a line and one of its words, as line * words + word, ascending."""
     numbers = np.repeat(np.arange(len(lines)), lines.lengths)
     known = lines.words >= 0
     return np.unique(numbers[known] * words + lines.words[known])
 
 
 def _weight(pairs: Int64Array, others: Int64Array, weights: DoubleArray, move: int) -> float:
-    """The weight of the words that lines share with the reference lines moved down by `move` lines."""
+    """Return the weight of the words that lines share with the reference lines moved down by `move` lines."""
     shared = np.intersect1d(pairs, others + move * len(weights), assume_unique=True)
     return float(weights[shared % len(weights)].sum())
 
 
 def _p_value(chosen: Int64Array, pairs: Int64Array, others: Int64Array, weights: DoubleArray) -> tuple[float, float]:
-    """The share of random orders of the reference lines in which they share as much, the one of the file included.
+    """Return the share of orders of the reference lines, random ones and the actual one, that fit at least as well.
 
-    Also the highest weight of the words that they share in random orders, per line.
+    The second value is the highest weight per line of the shared words over the random orders.
     """
     columns = np.intersect1d(pairs % len(weights), others % len(weights))
     columns = columns[weights[columns] > 0]
@@ -110,13 +110,13 @@ def _p_value(chosen: Int64Array, pairs: Int64Array, others: Int64Array, weights:
     rows = np.arange(len(chosen))
     rng = np.random.default_rng(0)
     shuffled = np.array([fit[rows, rng.permutation(len(rows))].sum() for _ in range(_PERMUTATIONS)])
-    # Equal sums are equal although their terms were added in another order.
+    # The tolerance makes sums equal whose terms were only added in a different order.
     as_good = int((shuffled >= fit.trace() * (1 - 1e-9)).sum())
     return (1 + as_good) / (1 + _PERMUTATIONS), float(shuffled.max()) / len(rows)
 
 
 def _matrix(pairs: Int64Array, lines: Int64Array, columns: Int64Array, words: int) -> npt.NDArray[np.float64]:
-    """float64, shape (lines, columns): 1 where a line has the word of a column, 0 elsewhere."""
+    """Return a matrix, float64, shape (lines, columns): 1 where a line has the word of a column, 0 elsewhere."""
     matrix = np.zeros((len(lines), len(columns)))
     if len(columns):
         row = np.searchsorted(lines, pairs // words)

@@ -1,4 +1,4 @@
-"""Scores of translations by sacrebleu, their confidence, whether two systems differ, and limits of comparison."""
+"""Scores of translations by sacrebleu, confidence intervals, significance tests, and notes on comparability."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ import numpy.typing as npt
 from phrasetool.text_splitting import split_words
 
 METRICS = ("bleu", "chrf", "ter")
-# sacrebleu's names of them, and how many samples it draws.
+# sacrebleu's names of the tests, and how many samples it draws.
 TESTS = {"bootstrap": "bs", "approximate-randomization": "ar"}
 DEFAULT_SAMPLES = {"bootstrap": 1000, "approximate-randomization": 10_000}
 # sacrebleu's own default, so that figures agree with those of its command line.
 DEFAULT_SEED = 12345
 SAMPLES = 1000
-# Samples worked on at a time: bounds the memory of the drawn sentence numbers.
+# Samples processed at a time; bounds the memory of the drawn sentence numbers.
 _AT_ONCE = 100
-# p-values below it are marked with a star.
+# p-values below this are marked with a star.
 SIGNIFICANT = 0.05
 
 _SEED_VARIABLE = "SACREBLEU_SEED"
-# Below this BLEU and this share of words that stand in the reference of their line, a text translates another one.
-# Measured: right ones have a BLEU of 2.2 and a share of 0.24 at least; another text or order of lines, 0.02 to 0.24.
+# Below this BLEU and this share of words that are in the reference of their line, a text is probably a translation of
+# another text.  Measured: correct texts have at least a BLEU of 2.2 and a share of 0.24; another text or order of lines
+# has 0.02 to 0.24.
 _LOW_BLEU = 2.0
 _FEW_SHARED = 0.25
 _ESCAPE = re.compile(r"&(?:apos|quot|amp|lt|gt|#124|#91|#93|bar|bra|ket);")
@@ -43,11 +44,11 @@ class SystemScore:
     """The score of one system by one metric.
 
     Attributes:
-        score: of the corpus, in points of the metric (0 to 100, TER may be more); the mean of those of several runs.
+        score: corpus score in points of the metric (0 to 100, TER may be higher); the mean over several runs.
         mean, interval: mean and half the width of the 95 % interval over bootstrap samples.
         difference: score minus that of the baseline; None for the baseline.
-        p_value: how likely a difference that large is if the two systems are equally good; None for the baseline, 1
-            without a difference (sacrebleu then gives the smallest possible value).
+        p_value: probability of so large a difference between equally good systems; None for the baseline, 1 if there is
+            no difference (sacrebleu then gives the smallest possible value).
         difference_low, difference_high: 95 % interval of the difference over bootstrap samples; None for the baseline.
         run_scores: the scores of its runs, at least one.
     """
@@ -63,14 +64,15 @@ class SystemScore:
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the scores of its runs; NaN for a single one."""
+        """Standard deviation of the scores of the runs; NaN for a single run."""
         return float(np.std(self.run_scores, ddof=1)) if len(self.run_scores) > 1 else float("nan")
 
     @property
     def is_significant(self) -> bool:
-        """Whether it differs from the baseline by both: p, and an interval that does not contain 0.
+        """Whether the system differs from the baseline by both criteria: p, and an interval that does not contain 0.
 
-        The p of sacrebleu's bootstrap is of absolute differences, and may be small where the interval contains 0.
+        The p of sacrebleu's bootstrap is computed from absolute differences and may be small although the interval
+        contains 0.
         """
         if self.p_value is None or self.difference_low is None or self.difference_high is None:
             return False
@@ -79,7 +81,7 @@ class SystemScore:
 
 @dataclass(frozen=True)
 class MetricReport:
-    """All systems by one metric.
+    """Scores of all systems by one metric.
 
     Attributes:
         name: sacrebleu's name of the metric, such as `chrF2`.
@@ -94,10 +96,10 @@ class MetricReport:
     systems: list[SystemScore]
 
     def is_non_inferior(self, system: SystemScore, margin: float) -> bool:
-        """Whether the 95 % interval of the difference to the baseline excludes a loss of `margin` points or more.
+        """Return whether the 95 % interval of the difference to the baseline excludes a loss of `margin` or more.
 
         Args:
-            system: one of the systems but the baseline.
+            system: one of the systems except the baseline.
             margin: points of the metric, above 0.
         """
         assert system.difference_low is not None
@@ -120,19 +122,20 @@ def evaluate(
     """Score systems and compare each with the first one.
 
     A system that was tuned several times has several runs (Clark et al., ACL 2011, on why one tuning is not enough).
-    Its score is the mean of theirs.  Intervals and tests are over sentences, of statistics summed over the runs.
+    Its score is the mean of the runs' scores.  Intervals and tests are computed over sentences, from statistics summed
+    over the runs.
 
     Args:
-        hypotheses: translations by each system, those of its runs one after another; lines without line ends, all of
-            the same number.
-        references: one or more reference translations, of that number of lines each.
-        metrics: of `METRICS`.
-        tokenize: sacrebleu's tokenizer for BLEU; `none` takes words as spaces separate them.
+        hypotheses: translations by each system, those of its runs one after another; lines without line ends, the same
+            number in each.
+        references: one or more reference translations with the same number of lines.
+        metrics: names from `METRICS`.
+        tokenize: sacrebleu's tokenizer for BLEU; `none` splits words at spaces.
         test: paired test, one of `TESTS`: bootstrap resampling (Koehn, EMNLP 2004) or approximate randomisation
             (Riezler and Maxwell, 2005).
         samples: bootstrap samples or random swaps; `DEFAULT_SAMPLES` if None.  Intervals are always by bootstrap.
         seed: of both, at least 1.
-        runs: how many translations each system has.
+        runs: number of translations of each system.
 
     Raises:
         ValueError: no lines, numbers of lines that differ, an unknown name, a seed below 1, or a number of translations
@@ -140,7 +143,7 @@ def evaluate(
     """
     sizes = {len(lines) for lines in (*hypotheses, *references)}
     if not hypotheses or not references or len(sizes) != 1 or sizes == {0}:
-        raise ValueError(f"expected one number of lines, at least 1, got {sorted(sizes)}")
+        raise ValueError(f"all texts must have the same number of lines, at least 1, got {sorted(sizes)}")
     if seed < 1:
         raise ValueError("the seed must be at least 1")
     if runs < 1 or len(hypotheses) % runs:
@@ -155,7 +158,7 @@ def evaluate(
 
 
 class _Runs(list[str]):
-    """The translations of a system: for sacrebleu the lines of the first run, whose statistics are those of all runs.
+    """The translations of a system: for sacrebleu, the lines of the first run, with the statistics of all runs.
 
     Args:
         runs: the lines of each run, at least one.
@@ -172,7 +175,7 @@ def _scorer(name: str, tokenize: str) -> Any:
     from sacrebleu.metrics.ter import TER
 
     if name == "bleu":
-        # `force`: no warning about tokenised text; the report has one of its own.
+        # `force`: no warning about tokenised text; the report has its own.
         return _with_float_scores(BLEU)(tokenize=tokenize, force=True)
     if name == "chrf":
         return _with_float_scores(CHRF)()
@@ -182,23 +185,23 @@ def _scorer(name: str, tokenize: str) -> Any:
 
 
 def _with_float_scores(metric: type[Any]) -> type[Any]:
-    """The metric with scores of one type, which keeps the statistics of each sentence, added over the runs of a system.
+    """Return the metric with scores of one type; it keeps sentence statistics, summed over the runs of a system.
 
-    sacrebleu scores a bootstrap sample without a match, or without a word, by a float and others by a numpy.float32,
-    and the mean that it takes of the samples fails on a mixture.
+    sacrebleu's score of a bootstrap sample is a float if there is no match or no word, otherwise a numpy.float32, and
+    its mean over the samples fails on a mixture.
     """
 
     class FloatScores(metric):
         def __init__(self, **settings: Any) -> None:
             super().__init__(**settings)
-            # Of each system in turn.
+            # One element per system.
             self.statistics: list[npt.NDArray[np.float32]] = []
             self.run_scores: list[tuple[float, ...]] = []
 
         def _extract_corpus_statistics(self, hypotheses: _Runs, references: Any) -> Any:
             of_runs = [super(FloatScores, self)._extract_corpus_statistics(run, references) for run in hypotheses.runs]
             self.run_scores.append(tuple(float(self._aggregate_and_compute(each).score) for each in of_runs))
-            # Numbers of n-grams, edits and words: they add up over runs as they do over sentences.
+            # Numbers of n-grams, edits and words can be summed over runs as they are over sentences.
             statistics = [[sum(column) for column in zip(*rows, strict=True)] for rows in zip(*of_runs, strict=True)]
             self.statistics.append(np.array(statistics, np.float32))
             return statistics
@@ -250,7 +253,7 @@ def _compare(
         means = [fmean(run_scores) for run_scores in metric.run_scores]
         baseline, *others = metric.sampled(counts)
         of_differences: list[tuple[float | None, float | None]] = [(None, None)]
-        of_differences += [middle_interval(other - baseline) for other in others]
+        of_differences += [middle_interval(system_samples - baseline) for system_samples in others]
         systems = [
             SystemScore(
                 means[i],
@@ -303,7 +306,7 @@ def middle_interval(samples: npt.NDArray[np.float64]) -> tuple[float, float]:
 
 @contextlib.contextmanager
 def _sacrebleu_seed(seed: int) -> Iterator[None]:
-    """The one way to tell sacrebleu the seed is the environment."""
+    """Set sacrebleu's seed, which can be set only in the environment."""
     before = os.environ.get(_SEED_VARIABLE)
     os.environ[_SEED_VARIABLE] = str(seed)
     try:
@@ -316,18 +319,18 @@ def _sacrebleu_seed(seed: int) -> Iterator[None]:
 
 
 def any_significant(reports: Sequence[MetricReport]) -> bool:
-    """Whether any system differs from the baseline."""
+    """Return whether any system differs significantly from the baseline."""
     return any(system.is_significant for report in reports for system in report.systems)
 
 
 def score_lines(report: MetricReport, files: Sequence[str], margin: float | None = None) -> list[str]:
-    """The scores of all systems by one metric: a title, a line for each system, verdicts, the signature.
+    """Format the scores of all systems by one metric: a title, a line for each system, verdicts, the signature.
 
     Args:
         report: of S systems.
-        files: S paths, of the first run of each; a system goes by the name of its file, or by its path if two have the
-            same name.
-        margin: of non-inferiority, in points; None for no verdict.
+        files: S paths, those of the systems' first runs; a system is labelled with the file name, or with the path if
+            two files have the same name.
+        margin: non-inferiority margin in points; None for no verdict.
     """
     names = [os.path.basename(path) for path in files]
     if len(set(names)) < len(names):
@@ -359,29 +362,29 @@ def score_lines(report: MetricReport, files: Sequence[str], margin: float | None
 def rouge_n(
     candidates: Sequence[Sequence[str]], references: Sequence[Sequence[str]], order: int
 ) -> npt.NDArray[np.float64]:
-    """F1 of the n-grams of every candidate and its reference: the harmonic mean of precision and recall.
+    """Return the n-gram F1 of every candidate and its reference: the harmonic mean of precision and recall.
 
-    An n-gram matches as often as it stands in both (section 2; the recall is Eq. 1).  Words are neither stemmed nor
-    lower-cased.  The F1 of a corpus is the mean of those of its texts, as of the package `rouge-score`.
+    An n-gram matches as often as it occurs in both (section 2; the recall is Eq. 1).  Words are neither stemmed nor
+    lower-cased.  The F1 of a corpus is the mean of those of its texts, as in the package `rouge-score`.
 
     Args:
-        candidates: N texts, words each.
-        references: N texts likewise.
+        candidates: N texts, each a sequence of words.
+        references: N texts of the same form.
         order: n, at least 1.
 
     Returns:
         float64, shape (N,), from 0 to 1; 0 where neither text has `order` words.
 
     Raises:
-        ValueError: there are more of the ones than of the others, or n is not positive.
+        ValueError: the numbers of candidates and references differ, or n is not positive.
     """
     if len(candidates) != len(references) or order < 1:
         raise ValueError(f"{len(candidates)} candidates, {len(references)} references, n = {order}")
     f1_scores = np.zeros(len(candidates))
     for i, (candidate, reference) in enumerate(zip(candidates, references, strict=True)):
-        ours, theirs = _n_grams(candidate, order), _n_grams(reference, order)
-        # 2 P R / (P + R), with P = matches / n-grams of ours, R = matches / n-grams of theirs.
-        f1_scores[i] = 2 * (ours & theirs).total() / max(ours.total() + theirs.total(), 1)
+        produced, expected = _n_grams(candidate, order), _n_grams(reference, order)
+        # 2 P R / (P + R), with P = matches / n-grams produced, R = matches / n-grams expected.
+        f1_scores[i] = 2 * (produced & expected).total() / max(produced.total() + expected.total(), 1)
     return f1_scores
 
 
@@ -394,8 +397,8 @@ class TextForm:
     """Surface form of a text.
 
     Attributes:
-        tokenised: punctuation stands alone.
-        lower_cased: there are letters, and no capital one.
+        tokenised: punctuation marks are tokens.
+        lower_cased: there are letters, but no capitals.
         escaped: there are Moses' escapes, such as `&apos;`.
     """
 
@@ -405,17 +408,17 @@ class TextForm:
 
 
 def text_form(lines: Sequence[str]) -> TextForm:
-    """Guess from the first 1,000 lines how text was prepared."""
+    """Guess the surface form of a text from its first 1,000 lines."""
     text = " ".join(lines[:1000])
     tokens = split_words(text)
     loose = sum(token in _PUNCTUATION for token in tokens)
     tight = sum(len(token) > 1 and token[-1] in _PUNCTUATION and token[-2].isalnum() for token in tokens)
-    # Tokenised text still has tight points: those of abbreviations.
+    # Tokenised text still has attached full stops, in abbreviations.
     return TextForm(loose > tight, text == text.lower() != text.upper(), bool(_ESCAPE.search(text)))
 
 
 def score_notes(texts: Mapping[str, Sequence[str]], references: Sequence[str], tokenize: str) -> list[str]:
-    """Return what a reader must know to compare the figures with others.
+    """Return notes that a reader needs to compare the scores with others.
 
     Args:
         texts: name -> lines, of hypotheses and references.
@@ -428,15 +431,17 @@ def score_notes(texts: Mapping[str, Sequence[str]], references: Sequence[str], t
     names = {"tokenised": "tokenised", "lower_cased": "lower-cased", "escaped": "escaped for Moses (&apos;)"}
     looks = [name for key, name in names.items() if getattr(form, key)]
     if tokenize == "none":
-        notes.append("Text was scored as it is (--tokenize none): words are what spaces separate, case counts in BLEU.")
+        notes.append(
+            "Text was scored without tokenisation (--tokenize none): spaces separate words; BLEU is case-sensitive."
+        )
     else:
-        notes.append(f"BLEU is of text that sacrebleu tokenised (--tokenize {tokenize}).")
+        notes.append(f"BLEU was computed on text tokenised by sacrebleu (--tokenize {tokenize}).")
     if looks:
         *first, last = looks
-        what = f"{', '.join(first)} and {last}" if first else last
-        notes.append(f"The reference looks {what}: do not compare with figures of text that is not.")
+        description = f"{', '.join(first)} and {last}" if first else last
+        notes.append(f"The reference looks {description}: do not compare with scores of text that is not.")
         if form.tokenised and tokenize != "none":
-            notes.append("It is tokenised twice now; --tokenize none takes it as it is.")
+            notes.append("It is now tokenised twice; --tokenize none avoids this.")
     for path, lines in texts.items():
         other = text_form(lines)
         for key, name in names.items():
@@ -458,11 +463,11 @@ def _has_surrogates(line: str) -> bool:
 
 
 def shared_words(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """The share of a text's words that stand in a reference of their line, each as often as there at most.
+    """Return the share of a text's words that are in a reference of their line, with clipped counts.
 
     Args:
-        hypothesis: lines, words between spaces.
-        references: as many lines each.
+        hypothesis: lines of words separated by spaces.
+        references: the same number of lines each.
 
     Returns:
         From 0 to 1; 1 for a text without words.
@@ -470,19 +475,19 @@ def shared_words(hypothesis: Sequence[str], references: Sequence[Sequence[str]])
     words = shared = 0
     for line, *truth in zip(hypothesis, *references, strict=True):
         hypothesis_counts, reference_counts = Counter(split_words(line)), Counter[str]()
-        for other in truth:
-            reference_counts |= Counter(split_words(other))
+        for reference in truth:
+            reference_counts |= Counter(split_words(reference))
         words += hypothesis_counts.total()
         shared += (hypothesis_counts & reference_counts).total()
     return shared / words if words else 1.0
 
 
 def split_words_note(name: str, lines: Sequence[str]) -> str:
-    """Return how many words sacrebleu splits: those with Unicode white space other than a space or tab; "" if none.
+    """Return a note on words that sacrebleu splits: those with white space other than spaces and tabs; "" if none.
 
     Args:
         name: name of the text.
-        lines: words between spaces.
+        lines: words separated by spaces.
     """
     odd = (line for line in lines if line.split() != split_words(line))
     count = sum(word.split() != [word] for line in odd for word in split_words(line))
@@ -503,10 +508,10 @@ def untranslated_lines(hypothesis: Sequence[str], references: Sequence[Sequence[
 def unlike_references(
     reports: Sequence[MetricReport], hypotheses: Mapping[str, Sequence[str]], references: Sequence[Sequence[str]]
 ) -> list[str]:
-    """Warnings of texts that can hardly be translations of what the references are translations of.
+    """Return warnings about texts that are hardly translations of the same text as the references.
 
     Args:
-        reports: of `evaluate`; without BLEU nothing is said.
+        reports: result of `evaluate`; without BLEU there are no warnings.
         hypotheses: name -> lines, in the order of the systems and their runs.
         references: their lines.
     """
@@ -516,23 +521,23 @@ def unlike_references(
         for (name, lines), score in zip(hypotheses.items(), scores, strict=True):
             if score < _LOW_BLEU and (shared := shared_words(lines, references)) < _FEW_SHARED:
                 warnings.append(
-                    f"Warning: BLEU of {name} is {score:.2f}, and {100 * shared:.1f} % of its words stand in "
+                    f"Warning: BLEU of {name} is {score:.2f}, and {100 * shared:.1f} % of its words are in "
                     "the reference of their line: another text, language or order of lines?"
                 )
     return warnings
 
 
 def equal_runs(hypotheses: Mapping[str, Sequence[str]], runs: int) -> list[str]:
-    """Return warnings of runs with equal translations, such as those of a tuning that returned the weights of another.
+    """Return warnings about runs with equal translations, e.g. if a tuning run returned the weights of another.
 
     Args:
         hypotheses: name -> lines, those of the runs of a system one after another.
-        runs: how many each system has.
+        runs: number of runs of each system.
     """
     names = list(hypotheses)
     warnings = []
     for first in range(0, len(names), runs):
-        for one, other in itertools.combinations(names[first : first + runs], 2):
-            if hypotheses[one] == hypotheses[other]:
-                warnings.append(f"Warning: {other} and {one} are equal, and count as two runs.")
+        for first_name, second_name in itertools.combinations(names[first : first + runs], 2):
+            if hypotheses[first_name] == hypotheses[second_name]:
+                warnings.append(f"Warning: {second_name} and {first_name} are equal, but count as two runs.")
     return warnings

@@ -1,9 +1,10 @@
 """Distinct keys with counts, in the order of the keys, in bounded memory.
 
-A row is a fixed number of 64-bit words: first the key, then the counts.  Rows are added in any order; rows of one key
-become one row, their counts added.  While the distinct rows fit in the memory that was granted nothing touches the
-disk.  Otherwise sorted runs are written to temporary files, and read back merged, a block of keys at a time.  The files
-are mapped, so what the system keeps of them in memory may show as memory of the process; it is given up when needed.
+A row is a fixed number of 64-bit words: first the key, then the counts.  Rows are added in any order; rows with equal
+keys are combined into one row with the sums of their counts.  While the distinct rows fit in the given memory, nothing
+is written to disk.  Otherwise sorted runs are written to temporary files and merged when they are read, a block of keys
+at a time.  The files are memory-mapped, so cached parts of them may be shown as memory of the process; the system frees
+them when needed.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ _FIRST_CAPACITY = 1 << 12
 def add_row(store: Rows, slots: Int32Array, size: int, row: Rows, key_words: int) -> int:
     """Add the counts of a row to the row with its key, or append it; return the number of rows in store.
 
-    The store must have room for a row, and `slots`, a power of two, more places than that.
+    The store must have room for a row; the number of slots is a power of two and exceeds the number of rows.
     """
     h = GOLDEN
     for w in range(key_words):
         h = mix(h, row[w])
     mask = len(slots) - 1
-    place = np.int64(h & np.uint64(mask))
+    slot = np.int64(h & np.uint64(mask))
     while True:
-        candidate = slots[place]
+        candidate = slots[slot]
         if candidate < 0:
-            slots[place] = size
+            slots[slot] = size
             store[size] = row
             return size + 1
         w = 0
@@ -54,7 +55,7 @@ def add_row(store: Rows, slots: Int32Array, size: int, row: Rows, key_words: int
             for c in range(key_words, len(row)):
                 store[candidate, c] += row[c]
             return size
-        place = (place + 1) & mask
+        slot = (slot + 1) & mask
 
 
 @exact_kernel
@@ -94,7 +95,7 @@ def _merge(a: Rows, b: Rows, key_words: int, out: Rows) -> int:
 
 @exact_kernel
 def _find(rows: Rows, keys: Rows, positions: Int64Array) -> None:
-    """positions[i] = the first row whose leading words are not below keys[i]."""
+    """Set positions[i] to the first row whose leading words are not below keys[i]."""
     words = keys.shape[1]
     for i in range(len(keys)):
         low, high = 0, len(rows)
@@ -111,7 +112,7 @@ def _find(rows: Rows, keys: Rows, positions: Int64Array) -> None:
 
 
 def find(rows: Rows, keys: Rows) -> Int64Array:
-    """Where keys stand in sorted rows.
+    """Find the positions of keys in sorted rows.
 
     Args:
         rows: uint64, shape (N, W), sorted.
@@ -126,13 +127,13 @@ def find(rows: Rows, keys: Rows) -> Int64Array:
 
 
 class CountedRows:
-    """Collects rows; see the module.  Use as a context manager: leaving it removes the temporary files.
+    """Collector of rows; see the module.  Use it as a context manager: on exit it removes the temporary files.
 
     Args:
-        key_words, count_words: 64-bit words of the key, and of the counts behind it.
+        key_words, count_words: 64-bit words of the key, and of the counts after it.
         memory: bytes that rows may take up.
-        folder: where temporary files go; by default where the system puts them.
-        expected: how many distinct rows there may be; a good guess saves time, a bad one does no harm.
+        folder: folder of the temporary files; by default the system's.
+        expected: expected number of distinct rows; a good guess saves time, a bad one does no harm.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class CountedRows:
         self.key_words = key_words
         self._width = key_words + count_words
         self._folder = folder
-        # A row, its copy when it is sorted, its place in the order, its part of the slots.
+        # A row, its copy when it is sorted, its index in the order, its share of the slots.
         self._limit = max(memory // (16 * self._width + 24), 2)
         self.store: Rows = np.empty((min(max(_FIRST_CAPACITY, expected), self._limit), self._width), np.uint64)
         self.slots: Int32Array = np.full(2 * _power_of_two(len(self.store)), _EMPTY, np.int32)
@@ -153,11 +154,11 @@ class CountedRows:
 
     @property
     def spilled(self) -> bool:
-        """Whether rows went to disk."""
+        """Whether rows were written to disk."""
         return self._place is not None
 
     def make_room(self, rows: int) -> None:
-        """Make sure that so many new rows fit into the store: let it grow, or spill it if it may not.
+        """Make room for this many new rows in the store: enlarge it, or spill it if it may not grow.
 
         Raises:
             PhraseToolError: the disk is full.
@@ -202,12 +203,12 @@ class CountedRows:
         self.size = 0
 
     def _write(self, parts: Iterator[Rows]) -> None:
-        """A new run of these parts, in a temporary file."""
+        """Write these parts as a new run in a temporary file."""
         rows = 0
         try:
             if self._place is None:
-                made = scratch_folder(self._folder, "phrasetool.", ".rows")
-                self._place = Path(self._scratch.enter_context(made))
+                folder = scratch_folder(self._folder, "phrasetool.", ".rows")
+                self._place = Path(self._scratch.enter_context(folder))
             path = self._place / str(len(self._runs))
             with path.open("xb") as file:
                 for part in parts:
@@ -219,7 +220,7 @@ class CountedRows:
         self._runs.append(np.memmap(path, np.uint64, "r", shape=(rows, self._width)))
 
     def finish(self) -> None:
-        """All rows were added."""
+        """Sort the rows, or write the remaining ones to disk, after all rows were added."""
         if self._finished:
             return
         self._finished = True
@@ -232,9 +233,9 @@ class CountedRows:
         self.store, self.slots = np.empty((0, self._width), np.uint64), np.empty(0, np.int32)
 
     def blocks(self, leading: int) -> Iterator[Rows]:
-        """All rows in order, in blocks; rows with the same `leading` words of the key are in one block.
+        """Yield all rows in order, in blocks; rows with the same `leading` words of the key are in one block.
 
-        May be called again.  Without temporary files there is one block.
+        May be called repeatedly.  Without temporary files there is one block.
         """
         self.finish()
         if len(self._runs) == 1 and not self.spilled:
@@ -255,7 +256,7 @@ class CountedRows:
         return out[: _merge(parts[0], parts[1], self.key_words, out)]
 
     def _bounds(self, leading: int) -> list[list[int]]:
-        """Where each block begins in each run."""
+        """Return the start of each block in each run, and the ends of the runs."""
         # Rows of a block are held twice while they are merged.
         rows_per_block = max(self._limit // 2, 1)
         step = max(rows_per_block // (2 * len(self._runs)), 1)
@@ -266,7 +267,7 @@ class CountedRows:
         return [[0] * len(self._runs), *inner, [len(run) for run in self._runs]]
 
     def table(self) -> Rows:
-        """All rows in order as one array; it lies in a temporary file if they do not fit in memory."""
+        """Return all rows in order as one array, which is in a temporary file if the rows do not fit in memory."""
         self.finish()
         if len(self._runs) > 1:
             blocks = self.blocks(self.key_words)
@@ -284,5 +285,5 @@ class CountedRows:
 
 
 def _power_of_two(number: int) -> int:
-    """The smallest power of two that is not smaller."""
+    """Return the smallest power of two that is not below the number, at least 2."""
     return 1 << max(number - 1, 1).bit_length()

@@ -1,14 +1,13 @@
 """Word translation probabilities from aligned words, and the lexical weights of phrase pairs, as Moses computes them.
 
-Every alignment point is one occurrence of its two words together; a word without a point occurs once with NULL. w(t|s)
-= c(s,t) / c(s) and w(s|t) = c(s,t) / c(t), rounded to seven decimals because Moses' scorer reads them back from a file
-that is written so (scripts/training/LexicalTranslationModel.pm, phrase-extract/score-main.cpp).  A corpus's own word
-NULL, should it have one, is kept apart from the NULL of the model; Moses mixes the two.
+Every alignment point is one co-occurrence of its two words; a word without a point co-occurs once with NULL.  w(t|s) =
+c(s,t) / c(s) and w(s|t) = c(s,t) / c(t), rounded to seven decimals because Moses' scorer reads them from a file with
+this precision (scripts/training/LexicalTranslationModel.pm, phrase-extract/score-main.cpp).  If a corpus contains the
+word NULL, it is distinguished from the NULL of the model; Moses confuses the two.
 
-**Lexical weights.**  A pair extracted with several alignments keeps the most frequent one; of equally frequent ones the
-one that is larger when both are compared word by word (phrase-extract/ExtractionPhrasePair.cpp).  Moses scores the two
-directions from two files, so a tie may be broken differently in each: `direct` compares target words, `inverse` source
-words.
+**Lexical weights.**  A pair extracted with several alignments keeps the most frequent one; on a tie, the one that is
+larger when they are compared word by word (phrase-extract/ExtractionPhrasePair.cpp).  Moses scores the two directions
+from two files, so a tie may be broken differently in each: `direct` compares target words, `inverse` source words.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases, pref
 from phrasetool.smt.aligning.alignments import Alignments, Bitext
 from phrasetool.smt.extraction.counted_rows import Rows
 
-# Points that are counted at a time; bounds the memory of the count.
+# Points counted at a time; bounds the memory needed.
 _CHUNK = 1 << 23
 _DECIMALS = 1e7
 _ONE = np.uint64(1)
@@ -67,7 +66,7 @@ def _pairs(
     width: int,
     pairs: Int64Array,
 ) -> int:
-    """pairs = source word * width + target word of each point and unaligned word of the sentences first..last - 1."""
+    """Write source word * width + target word of each point and unaligned word of sentences first..last - 1."""
     count = 0
     for sentence in range(first, last):
         s0, s1 = source_offsets[sentence], source_offsets[sentence + 1]
@@ -90,7 +89,7 @@ def _pairs(
 
 
 def count_word_pairs(bitext: Bitext) -> tuple[Int64Array, Int64Array]:
-    """Count words that are aligned with one another, NULL included.
+    """Count pairs of aligned words, NULL included.
 
     Returns:
         Keys, int64, ascending: (source id + 1) * (T + 1) + target id + 1, where T is the number of target symbols and
@@ -99,7 +98,7 @@ def count_word_pairs(bitext: Bitext) -> tuple[Int64Array, Int64Array]:
     width = len(bitext.target_symbols) + 1
     keys, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
     alignments = bitext.alignments
-    # Points and unaligned words are fewer than points and words.
+    # An upper bound of points and unaligned words: points and words.
     most = alignments.offsets + bitext.sources.offsets + bitext.targets.offsets
     first = 0
     while first < len(bitext):
@@ -111,7 +110,7 @@ def count_word_pairs(bitext: Bitext) -> tuple[Int64Array, Int64Array]:
         )  # fmt: skip
         new_keys, new_counts = np.unique(pairs[:size], return_counts=True)
         keys, counts = np.concatenate([keys, new_keys]), np.concatenate([counts, new_counts])
-        # A stable sort merges what is sorted already.
+        # A stable sort takes advantage of the two sorted parts.
         order = np.argsort(keys, kind="stable")
         keys, counts = keys[order], counts[order]
         distinct = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -121,18 +120,18 @@ def count_word_pairs(bitext: Bitext) -> tuple[Int64Array, Int64Array]:
 
 
 def _rounded(counts: Int64Array, totals: Int64Array) -> npt.NDArray[np.float64]:
-    """counts / totals as it reads after `%.7f`."""
+    """Return counts / totals as formatted with `%.7f`."""
     value = counts / totals
     scaled = value * _DECIMALS
     result = np.rint(scaled)
-    # The product may have been rounded onto a half that is none: decide those by the exact value.
+    # The product may have been rounded to a half by mistake: decide such cases by the exact value.
     for i in np.flatnonzero(np.abs(scaled - np.floor(scaled) - 0.5) < 1e-8):
         result[i] = float(f"{value[i]:.7f}") * _DECIMALS
     return np.rint(result) / _DECIMALS
 
 
 def estimate_lexical_table(bitext: Bitext) -> LexicalTable:
-    """Word translation probabilities of a bitext; see the module."""
+    """Estimate the word translation probabilities of a bitext; see the module."""
     keys, counts = count_word_pairs(bitext)
     width = len(bitext.target_symbols) + 1
     sources, targets = keys // width, keys % width
@@ -150,25 +149,25 @@ def estimate_lexical_table(bitext: Bitext) -> LexicalTable:
 
 @exact_kernel
 def _linked(row: Rows, place: int, max_length: int, s: int, t: int) -> bool:
-    """Whether the alignment packed from row[place] on has the point s-t."""
+    """Return whether the alignment packed from row[place] on has the point s-t."""
     bit = t * max_length + s
     return (row[place + bit // 64] >> np.uint64(bit % 64)) & _ONE != 0
 
 
 @exact_kernel
 def _is_larger(a: Rows, b: Rows, place: int, max_length: int, inverse: bool) -> bool:
-    """Whether alignment a is larger than b: as vectors over one side of ascending lists of positions of the other."""
+    """Return whether a is larger than b, comparing the ascending lists of aligned positions of one side's words."""
     for i in range(max_length):
         for k in range(max_length):
             s, t = (i, k) if inverse else (k, i)
             in_a, in_b = _linked(a, place, max_length, s, t), _linked(b, place, max_length, s, t)
             if in_a == in_b:
                 continue
-            # The list without this position is larger if it goes on with a later one, smaller if it ends.
-            other = b if in_a else a
+            # The list without this position is larger if it continues with a later one, smaller if it ends.
+            lacking = b if in_a else a
             for m in range(k + 1, max_length):
                 s, t = (i, m) if inverse else (m, i)
-                if _linked(other, place, max_length, s, t):
+                if _linked(lacking, place, max_length, s, t):
                     return not in_a
             return in_a
     return False
@@ -199,13 +198,13 @@ def _choose(
 def choose_alignments(
     rows: Rows, counts: Int64Array, first: Int64Array, place: int, max_length: int
 ) -> tuple[Int64Array, Int64Array]:
-    """The row of each pair whose alignment is used.
+    """Choose the row of each pair whose alignment is used.
 
     Args:
-        rows: uint64, shape (R, W); a row is an alignment a pair was seen with, packed from word `place` on.
-        counts: int64, shape (R,), how often.
+        rows: uint64, shape (R, W); each row has an alignment that a pair was seen with, packed from word `place` on.
+        counts: int64, shape (R,), the number of occurrences.
         first: int64, shape (N + 1,), the first row of each pair.
-        place, max_length: see `extraction.RowLayout`.
+        place, max_length: see `occurrences.RowLayout`.
 
     Returns:
         Rows for the direct and for the inverse direction, int64, shape (N,).
@@ -219,7 +218,7 @@ def choose_alignments(
 def _probability(
     offsets: Int64Array, targets: Int32Array, values: npt.NDArray[np.float64], source: int, target: int
 ) -> float:
-    """The value of a word pair; 1 if it is not in the table, as Moses has it."""
+    """Return the value of a word pair; 1 if it is not in the table, as in Moses."""
     low, high = offsets[source], offsets[source + 1]
     end = high
     while low < high:
@@ -247,16 +246,16 @@ def _weigh(
     values: npt.NDArray[np.float64],
     weights: FloatArray,
 ) -> None:
-    """weights[pair] = product over the words of one side of the mean probability given the words aligned to each."""
+    """Compute the product, over the words of one side, of the mean probability given the words aligned to each."""
     for pair in range(len(chosen)):
         row = rows[chosen[pair]]
         s0, t0 = source_offsets[pair], target_offsets[pair]
         lengths = (source_offsets[pair + 1] - s0, target_offsets[pair + 1] - t0)
-        explained, given = (lengths[0], lengths[1]) if inverse else (lengths[1], lengths[0])
+        explained, conditioning = (lengths[0], lengths[1]) if inverse else (lengths[1], lengths[0])
         weight = 1.0
         for i in range(explained):
             total, count = 0.0, 0
-            for k in range(given):
+            for k in range(conditioning):
                 s, t = (i, k) if inverse else (k, i)
                 if _linked(row, place, max_length, s, t):
                     total += _probability(offsets, targets, values, source_words[s0 + s] + 1, target_words[t0 + t] + 1)
@@ -280,13 +279,13 @@ def lexical_weights(
     targets: Phrases,
     table: LexicalTable,
 ) -> tuple[FloatArray, FloatArray]:
-    """lex(s|t) and lex(t|s) of N phrase pairs (Koehn, Och & Marcu 2003, Equation 8).
+    """Return lex(s|t) and lex(t|s) of N phrase pairs (Koehn, Och & Marcu 2003, Equation 8).
 
     Args:
         rows, place, max_length: see `choose_alignments`.
-        direct, inverse: int64, shape (N,), what it returned.
+        direct, inverse: int64, shape (N,), result of `choose_alignments`.
         sources, targets: the N pairs, as ids.
-        table: of the same ids.
+        table: word translation probabilities, for the same ids.
 
     Returns:
         float32, shape (N,), each.
@@ -326,7 +325,7 @@ def _points(
 
 
 def unpack_alignments(rows: Rows, chosen: Int64Array, place: int, max_length: int) -> Alignments:
-    """The alignments packed in the chosen rows."""
+    """Return the alignments packed in the chosen rows."""
     words = rows[chosen, place : place + -(-max_length * max_length // 64)]
     limit = int(np.bitwise_count(words).sum())
     offsets = np.zeros(len(chosen) + 1, np.int64)

@@ -1,11 +1,11 @@
 """Phrase pairs that are consistent with a word alignment, as Moses' `extract` finds them.
 
-A source span and a target span are a phrase pair if no point leads from inside one to outside the other and at least
-one point lies in both (Och & Ney 2004).  Unaligned words at the borders may belong to a pair or not: every choice is
-a pair of its own.  Neither span is longer than the limit.
+A source span and a target span are a phrase pair if no point connects a word inside one to a word outside the other and
+at least one point lies in both (Och & Ney 2004).  Unaligned words at the borders may be included or not: every choice
+is a separate pair.  Neither span is longer than the limit.
 
-An occurrence is kept as a row of 64-bit words (see `counted_rows`): the words of the source, those of the target, the
-alignment inside, and its counts by orientation.  Words are packed by rank, so that rows sort as lines of a table do.
+An occurrence is stored as a row of 64-bit words (see `counted_rows`): the words of the source, those of the target, the
+alignment inside, and its counts by orientation.  Words are packed by rank, so that rows sort like the lines of a table.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from phrasetool.smt.aligning.alignments import SEPARATOR, Bitext
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.extraction.counted_rows import CountedRows, Rows, add_row
 
-# How a phrase follows the one before it in the target: in the same order, swapped, or any other way.
+# Orientation of a phrase to the previous one in the target: in the same order, swapped, or any other.
 MONOTONE, SWAP, OTHER = range(3)
 
-# Counts of a row: for each orientation a word, with respect to the previous phrase in its lower half, to the next
+# Counts of a row: one word per orientation, with respect to the previous phrase in its lower half, and to the next
 # phrase in its upper half.
 COUNT_WORDS = 3
 _HALF = np.uint64(32)
 _ONE = np.uint64(1)
 
 _NO_POSITION = 1 << 30
-# Phrase pairs of a sentence pair to begin with.
+# Initial room for phrase pairs of a sentence pair.
 _SPANS = 1 << 12
-# Sentence pairs a kernel works on before the caller hears of it, and can be interrupted.
+# Sentence pairs per kernel call; after each call progress is reported, and it can be interrupted.
 _BATCH = 1 << 13
 
 
@@ -48,12 +48,12 @@ def _find_spans(
     bounds: Int32Array,
     spans: Int32Array,
 ) -> int:
-    """Fill spans, a row a phrase pair: first and last source position, first and last target position.
+    """Fill spans, one row per phrase pair: first and last source position, first and last target position.
 
-    Returns how many there are, also if that is more than fit.
+    Returns the number of phrase pairs, even if they do not all fit.
 
-    bounds: int32, shape (at least both lengths, 4), to work in: the first and last target word each source word is
-    aligned to, and the first and last source word of each target word.
+    bounds: int32, shape (at least both lengths, 4), working memory: the first and last target word that each source
+    word is aligned to, and the first and last source word of each target word.
     """
     for i in range(max(source_length, target_length)):
         bounds[i, 0] = bounds[i, 2] = _NO_POSITION
@@ -97,7 +97,7 @@ def _find_spans(
 
 @exact_kernel
 def _is_aligned(linked: npt.NDArray[np.bool_], source_length: int, target_length: int, s: int, t: int) -> bool:
-    """Whether two words are aligned; the corners outside of the sentence pair count as aligned."""
+    """Return whether two words are aligned; the corners outside the sentence pair count as aligned."""
     if s < 0 or t < 0:
         return s < 0 and t < 0
     if s >= source_length or t >= target_length:
@@ -116,7 +116,7 @@ def _orientation(follows: bool, precedes: bool) -> int:
 def _orientations(
     linked: npt.NDArray[np.bool_], source_length: int, target_length: int, span: Int32Array
 ) -> tuple[int, int]:
-    """How a phrase pair stands to the word-aligned context before and after its target (Moses: wbe, msd)."""
+    """Return a phrase pair's orientations to the word-aligned context before and after its target (Moses: wbe, msd)."""
     first_source, last_source, before, after = span[0], span[1], span[2] - 1, span[3] + 1
     previous = _orientation(
         _is_aligned(linked, source_length, target_length, first_source - 1, before),
@@ -131,7 +131,7 @@ def _orientations(
 
 @exact_kernel
 def _pack(words: Int32Array, first: int, last: int, bits: int, separator: int, row: Rows, place: int, end: int) -> None:
-    """row[place:end] = the words first..last, from the highest bits down, padded with the separator."""
+    """Pack the words first..last into row[place:end], from the highest bits down, padded with the separator."""
     each = 64 // bits
     k = first
     for w in range(place, end):
@@ -165,8 +165,8 @@ def _extract(
     """Add the occurrences of the sentence pairs first..last - 1.
 
     Returns:
-        The first sentence pair that was not added, the rows in store, and the phrase pairs that one has, which did not
-        fit into the store or into spans; 0 if all were added.
+        The first sentence pair that was not added, the number of rows in store, and the number of phrase pairs of that
+        sentence pair, which did not fit into the store or into spans; 0 if all were added.
     """
     source_bits, source_separator, source_end = layout[0], layout[1], layout[2]
     target_bits, target_separator, target_end = layout[3], layout[4], layout[5]
@@ -205,13 +205,13 @@ def _extract(
 
 @dataclass(frozen=True)
 class SideLayout:
-    """How the phrases of one language are packed.
+    """Packing of the phrases of one language.
 
     Attributes:
         ids: int32, shape (V + 1,), the id of each rank; -1 for the separator.
         ranks: int32, shape (V,), the rank of each id.
         separator: the rank of the separator.
-        bits: what a rank takes up.
+        bits: number of bits of a rank.
         words: 64-bit words of a packed phrase.
     """
 
@@ -223,7 +223,7 @@ class SideLayout:
 
     @classmethod
     def of(cls, symbols: Symbols, max_length: int) -> SideLayout:
-        """Rank words as bytes, each followed by a space: so do lines of a table sort under LC_ALL=C."""
+        """Rank words as bytes, each followed by a space, as the lines of a table sort under LC_ALL=C."""
         count = len(symbols)
         keys = [word + b" " for word in symbols.words] + [SEPARATOR + b" "]
         order = np.array(sorted(range(count + 1), key=keys.__getitem__), np.int32)
@@ -237,11 +237,11 @@ class SideLayout:
 
 @dataclass(frozen=True)
 class RowLayout:
-    """How an occurrence is packed in a row: source, target, alignment, counts.
+    """Packing of an occurrence in a row: source, target, alignment, counts.
 
     Attributes:
-        source, target: of the phrases.
-        max_length: words a side may have at most.
+        source, target: packing of the phrases.
+        max_length: maximum number of words of a side.
         alignment_words: 64-bit words of the alignment; bit t * max_length + s stands for the point s-t.
     """
 
@@ -252,7 +252,7 @@ class RowLayout:
 
     @classmethod
     def of(cls, bitext: Bitext, max_length: int) -> RowLayout:
-        """For phrases of these languages."""
+        """Return the layout for phrases of a bitext's languages."""
         return cls(
             SideLayout.of(bitext.source_symbols, max_length),
             SideLayout.of(bitext.target_symbols, max_length),
@@ -262,12 +262,12 @@ class RowLayout:
 
     @property
     def phrase_words(self) -> int:
-        """64-bit words of both phrases."""
+        """Number of 64-bit words of both phrases."""
         return self.source.words + self.target.words
 
     @property
     def key_words(self) -> int:
-        """64-bit words of the phrases and the alignment."""
+        """Number of 64-bit words of the phrases and the alignment."""
         return self.phrase_words + self.alignment_words
 
 
@@ -281,9 +281,9 @@ def extract_occurrences(
 
     Args:
         bitext: sentences and alignments.
-        layout: how rows are made.
-        rows: receives the rows that are counted.
-        progress: called now and then with the number of sentence pairs done.
+        layout: packing of the rows.
+        rows: receives the rows to count.
+        progress: called at intervals with the number of sentence pairs processed.
 
     Raises:
         PhraseToolError: the disk is full.
@@ -319,7 +319,7 @@ def extract_occurrences(
 def _unpack(
     rows: Rows, place: int, words: int, bits: int, separator: int, offsets: Int64Array, ids: Int32Array
 ) -> None:
-    """Fill the words of the phrases packed in rows[:, place:place + words]."""
+    """Unpack the words of the phrases in rows[:, place:place + words]."""
     each = 64 // bits
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     count = 0
@@ -339,7 +339,7 @@ def _unpack(
 
 
 def unpack_phrases(rows: Rows, place: int, side: SideLayout, max_length: int) -> Phrases:
-    """The phrases packed in rows[:, place:place + side.words], as ids."""
+    """Return the phrases packed in rows[:, place:place + side.words], as ids."""
     offsets = np.zeros(len(rows) + 1, np.int64)
     ranks = np.empty(len(rows) * max_length, np.int32)
     _unpack(rows, place, side.words, side.bits, side.separator, offsets, ranks)

@@ -1,7 +1,7 @@
 """A phrase table and a reordering table from an aligned bitext: counts, probabilities, lexical weights, alignments.
 
-Every occurrence of a phrase pair is counted; see `extraction`.  The distinct pairs come out in the order of a sorted
-Moses table.  A bitext whose pairs do not fit in memory is sorted with temporary files; see `counted_rows`.
+Every occurrence of a phrase pair is counted; see `occurrences`.  The distinct pairs are in the order of a sorted Moses
+table.  Pairs that do not fit in memory are sorted with temporary files; see `counted_rows`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ DEFAULT_MAX_LENGTH = 7
 DEFAULT_MEMORY = 2 << 30
 # Added to each count (Moses: phrase-extract/lexical-reordering, called with 0.5 by train-model.perl).
 DEFAULT_REORDERING_SMOOTHING = 0.5
-# Phrase pairs that are scored at a time; a share of work for a thread.
+# Phrase pairs scored at a time: a unit of work for a thread.
 _BLOCK_PAIRS = 1 << 16
-# The part of the memory that counts of targets may take up.
+# Counts of targets may take up the memory divided by this.
 _TARGET_SHARE = 4
-# Distinct pairs a sentence pair adds, and targets a pair; guesses to start from (Multi30k German-English: 39 and 0.69).
+# Guesses to start from: distinct pairs per sentence pair and targets per pair (Multi30k German-English: 39 and 0.69).
 _PAIRS_A_SENTENCE = 40
 _TARGETS_A_PAIR = 0.8
 
@@ -52,8 +52,8 @@ class ExtractedEntries:
         counts: of the pairs and their sides.
         scores: float32, shape (N, 4): phi(s|t), lex(s|t), phi(t|s), lex(t|s), the order of Moses.
         alignments: the most frequent alignment of each pair.
-        orientations: int64, shape (N, 6), how often the pair was monotone, swapped, other: towards the previous phrase,
-            then towards the next.
+        orientations: int64, shape (N, 6), counts of monotone, swap and other: with respect to the previous phrase, then
+            to the next.
     """
 
     sources: Phrases
@@ -89,7 +89,7 @@ class PairBlock:
 
 @exact_kernel
 def _starts(rows: Rows, words: int, starts: npt.NDArray[np.bool_]) -> None:
-    """starts[i] = row i differs from the one before in its leading words."""
+    """Set starts[i] to whether row i differs from the previous one in its leading words."""
     for i in range(len(rows)):
         starts[i] = i == 0
         for w in range(words):
@@ -99,25 +99,25 @@ def _starts(rows: Rows, words: int, starts: npt.NDArray[np.bool_]) -> None:
 
 
 def _first_rows(rows: Rows, words: int) -> Int64Array:
-    """Where runs of rows with equal leading words begin, and the number of rows."""
+    """Return the starts of runs of rows with equal leading words, and the number of rows."""
     starts = np.empty(len(rows), np.bool_)
     _starts(rows, words, starts)
     return np.append(np.flatnonzero(starts), len(rows))
 
 
 class PhraseTable:
-    """The phrase pairs of a bitext.  Use as a context manager: leaving it removes temporary files.
+    """The phrase pairs of a bitext.  Use it as a context manager: on exit it removes temporary files.
 
     Args:
         bitext: sentences and alignments.
-        max_length: words a phrase may have at most.
+        max_length: maximum number of words of a phrase.
         smoothing: of the translation probabilities, a key of `smoothing.METHODS`.
-        memory: bytes for the phrase pairs; more of them go to temporary files.
-        folder: where those go; by default where the system puts them.
-        progress: called now and then with the number of sentence pairs done.
+        memory: bytes for the phrase pairs; pairs that do not fit are written to temporary files.
+        folder: folder of the temporary files; by default the system's.
+        progress: called at intervals with the number of sentence pairs processed.
 
     Raises:
-        ValueError: the length is not from 1 to 50, or there is no such smoothing.
+        ValueError: the length is not from 1 to 50, or the smoothing is unknown.
         PhraseToolError: the disk is full.
     """
 
@@ -164,7 +164,7 @@ class PhraseTable:
         return self._pairs.spilled
 
     def _counted(self) -> Iterator[PairBlock]:
-        """All pairs, as large a block as memory holds; a source is never cut."""
+        """Yield all pairs, in blocks as large as memory allows; the pairs of a source are never split."""
         layout = self._layout
         for rows in self._pairs.blocks(layout.source.words):
             first = _first_rows(rows, layout.phrase_words)
@@ -176,7 +176,7 @@ class PhraseTable:
             yield PairBlock(rows, first, joint, np.repeat(totals, distinct), np.repeat(distinct, distinct))
 
     def blocks(self) -> Iterator[PairBlock]:
-        """All pairs in the order of the table, in blocks for `entries`; may be called again."""
+        """Yield all pairs in the order of the table, in blocks for `entries`; may be called repeatedly."""
         for block in self._counted():
             for start in range(0, len(block), _BLOCK_PAIRS):
                 part = slice(start, start + _BLOCK_PAIRS)
@@ -187,7 +187,7 @@ class PhraseTable:
                 )  # fmt: skip
 
     def entries(self, block: PairBlock) -> ExtractedEntries:
-        """Score a block; any thread may."""
+        """Score a block; may be called from any thread."""
         layout, rows = self._layout, block.rows
         heads = np.ascontiguousarray(rows[block.first[:-1], : layout.phrase_words])
         sources = unpack_phrases(heads, 0, layout.source, layout.max_length)
@@ -198,18 +198,18 @@ class PhraseTable:
             target_rows[:, -1].astype(np.int64),
         )  # fmt: skip
         times = rows[:, layout.key_words :]
-        place = layout.phrase_words
-        direct, inverse = choose_alignments(rows, _occurrences(times), block.first, place, layout.max_length)
+        offset = layout.phrase_words
+        direct, inverse = choose_alignments(rows, _occurrences(times), block.first, offset, layout.max_length)
         scores = np.empty((len(block), 4), np.float32)
         scores[:, 0], scores[:, 2] = translation_probabilities(counts, self._smoothing)
         scores[:, 1], scores[:, 3] = lexical_weights(
-            rows, direct, inverse, place, layout.max_length, sources, targets, self.lexical_table
+            rows, direct, inverse, offset, layout.max_length, sources, targets, self.lexical_table
         )
         halves = [times & _LOWER, times >> _HALF]
         orientations = np.concatenate(halves, axis=1).astype(np.int64)
         if len(block):
             orientations = np.add.reduceat(orientations, block.first[:-1], axis=0)
-        alignments = unpack_alignments(rows, direct, place, layout.max_length)
+        alignments = unpack_alignments(rows, direct, offset, layout.max_length)
         return ExtractedEntries(sources, targets, counts, scores, alignments, orientations)
 
     def __enter__(self) -> PhraseTable:
@@ -220,18 +220,18 @@ class PhraseTable:
 
 
 def _occurrences(times: Rows) -> Int64Array:
-    """How often, from the count words of rows: each occurrence has one orientation towards the previous phrase."""
+    """Return the occurrences of rows from their count words: each has one orientation to the previous phrase."""
     return (times & _LOWER).sum(axis=1).astype(np.int64)
 
 
 def reordering_probabilities(
     counts: Int64Array, smoothing: float = DEFAULT_REORDERING_SMOOTHING
 ) -> npt.NDArray[np.float64]:
-    """Lexicalised reordering (Tillmann 2004, Koehn et al. 2005), Moses' model `wbe-msd-bidirectional-fe`.
+    """Return reordering probabilities (Tillmann 2004, Koehn et al. 2005), as Moses' `wbe-msd-bidirectional-fe`.
 
     Args:
-        counts: int64, shape (N, 6): monotone, swap, other towards the previous phrase, then towards the next.
-        smoothing: what is added to every count.
+        counts: int64, shape (N, 6): monotone, swap, other with respect to the previous phrase, then to the next.
+        smoothing: number added to every count.
 
     Returns:
         Probabilities, float64, shape (N, 6); the first three of a row sum to 1, and so do the last three.

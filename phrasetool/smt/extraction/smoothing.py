@@ -1,10 +1,10 @@
 """Smoothed probabilities of phrase pairs: discounted counts, usage in forced decoding, and softmax of similarities.
 
-phi(t|s) = c*(s,t) / c(s) and phi(s|t) = c*(s,t) / c(t), where c* depends on how many pairs were seen how often. Foster,
-Kuhn & Johnson (2006) compare both methods; Chen & Goodman (1998) for the Kneser-Ney discounts.  The constants, the
-limits and single precision are those of phrase-extract/consolidate-main.cpp.
+phi(t|s) = c*(s,t) / c(s) and phi(s|t) = c*(s,t) / c(t), where c* depends on the counts of counts.  Foster, Kuhn &
+Johnson (2006) compare both methods; the Kneser-Ney discounts are from Chen & Goodman (1998).  The constants, the limits
+and single precision are those of phrase-extract/consolidate-main.cpp.
 
-**Usage in forced decoding.**  The idea is of Wuebker, Mauser and Ney, "Training Phrase Translation Models with
+**Usage in forced decoding.**  The idea is from Wuebker, Mauser and Ney, "Training Phrase Translation Models with
 Leaving-One-Out" (ACL 2010): phrases are counted where they explain sentence pairs from which they were not extracted,
 instead of wherever they can be extracted.  Most entries are never used, so the counts are smoothed towards the
 probabilities of the table with a Dirichlet prior (MacKay and Peto, "A Hierarchical Dirichlet Language Model", 1995).
@@ -21,17 +21,17 @@ import numpy.typing as npt
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array, Mask
 
-# Pairs are counted by count up to here.
+# Largest count for which the number of pairs is recorded.
 COUNT_LIMIT = 10
 
 _CAPS = (0.9, 1.9, 2.9)
-# A score of 0 would be -100 for the decoder.
+# A score of 0 would become a log score of -100 in the decoder.
 SMALLEST_PROBABILITY = 1e-6
 
 
 @dataclass(frozen=True)
 class PairStatistics:
-    """How many distinct phrase pairs there are.
+    """Numbers of distinct phrase pairs.
 
     Attributes:
         pairs: all of them.
@@ -43,7 +43,7 @@ class PairStatistics:
 
     @classmethod
     def of(cls, joint: Int64Array) -> PairStatistics:
-        """Of pairs with these joint counts."""
+        """Return the statistics of pairs with these joint counts."""
         return cls(len(joint), np.bincount(joint[joint <= COUNT_LIMIT], minlength=COUNT_LIMIT + 1))
 
     def __add__(self, other: PairStatistics) -> PairStatistics:
@@ -55,12 +55,13 @@ _Numbers = Int64Array | Int32Array | FloatArray
 
 @dataclass(frozen=True)
 class JointCounts:
-    """The counts of N phrase pairs, each shape (N,); as `consolidate`'s, they need not be whole numbers.
+    """The counts of N phrase pairs, each shape (N,); as in `consolidate`, they need not be integers.
 
     Attributes:
         joint: c(s,t), how often source and target were extracted together.
         source, target: c(s) and c(t), the sums over all pairs with this source or target.
-        source_distinct, target_distinct: how many different targets the source has, sources the target has.
+        source_distinct, target_distinct: numbers of different targets of the source and of different sources of the
+            target.
     """
 
     joint: _Numbers
@@ -75,15 +76,15 @@ Smoothing = Callable[[JointCounts], tuple[FloatArray, FloatArray]]
 
 
 def unsmoothed(counts: JointCounts) -> tuple[FloatArray, FloatArray]:
-    """Relative frequencies: c* = c(s,t); see `Smoothing`."""
+    """Return the joint counts for relative frequencies: c* = c(s,t); see `Smoothing`."""
     joint = counts.joint.astype(np.float32)
     return joint, joint
 
 
 class GoodTuring:
-    """c* = c d(c) with d(c) = (c+1)/c (N_{c+1} + 0.1)/(N_c + 0.1) for small counts.
+    """Good-Turing smoothing: c* = c d(c) with d(c) = (c+1)/c (N_{c+1} + 0.1)/(N_c + 0.1) for small counts.
 
-    d is at most 1 and never falls; it applies to counts from 1 to COUNT_LIMIT - 2.
+    d is at most 1 and never decreases; it applies to counts from 1 to COUNT_LIMIT - 2.
 
     Args:
         statistics: of all pairs.
@@ -109,7 +110,7 @@ class GoodTuring:
 
 
 class KneserNey:
-    """c* = c - D + the mass taken away x the share of the partner in distinct pairs.
+    """Kneser-Ney smoothing: c* = c - D + the discounted mass x the share of the partner in distinct pairs.
 
     D depends on whether the pair was seen once, twice or more often.
 
@@ -153,18 +154,18 @@ METHODS: dict[str, Callable[[PairStatistics], Smoothing]] = {
 
 
 def smoothing_of(name: str, statistics: PairStatistics) -> Smoothing:
-    """A method by its name, a key of `METHODS`.
+    """Return a method by its name, a key of `METHODS`.
 
     Raises:
-        ValueError: there is no such method.
+        ValueError: the method is unknown.
     """
     if name not in METHODS:
-        raise ValueError(f"no smoothing is called {name}; there are {', '.join(METHODS)}")
+        raise ValueError(f"unknown smoothing {name}; expected one of {', '.join(METHODS)}")
     return METHODS[name](statistics)
 
 
 def translation_probabilities(counts: JointCounts, smoothing: Smoothing) -> tuple[FloatArray, FloatArray]:
-    """phi(s|t) and phi(t|s), float32, shape (N,)."""
+    """Return phi(s|t) and phi(t|s), float32, shape (N,)."""
     for_target, for_source = smoothing(counts)
     return for_target / counts.target.astype(np.float32), for_source / counts.source.astype(np.float32)
 
@@ -175,7 +176,7 @@ def forced_probabilities(
     inverse: npt.NDArray[np.floating],
     prior: float = 1.0,
 ) -> npt.NDArray[np.float64]:
-    """p(e|f) = (c(f,e) + k p_table(e|f)) / (c(f) + k), and p(f|e) likewise.
+    """Return p(e|f) = (c(f,e) + k p_table(e|f)) / (c(f) + k), and p(f|e) likewise.
 
     An entry whose source was never used keeps the p(e|f) of the table.
 
@@ -183,16 +184,18 @@ def forced_probabilities(
         counts: shape (N, 3): uses of the pair c(f,e), of its source c(f) and of its target c(e).
         direct: shape (N,), p(e|f) of the table.
         inverse: shape (N,), p(f|e) of the table.
-        prior: k, how many uses the table's own probability is worth.
+        prior: k, the number of uses that the table's probability counts as.
 
     Returns:
         float64, shape (N, 2): p(e|f), then p(f|e); at least 1e-6 and at most 1.
 
     Raises:
-        ValueError: shapes do not fit, or the prior is not positive.
+        ValueError: the shapes do not match, or the prior is not positive.
     """
     if counts.shape != (len(direct), 3) or direct.ndim != 1 or direct.shape != inverse.shape:
-        raise ValueError(f"counts of shape {counts.shape} do not fit probabilities of {direct.shape}, {inverse.shape}")
+        raise ValueError(
+            f"counts of shape {counts.shape} do not match probabilities of {direct.shape}, {inverse.shape}"
+        )
     if not prior > 0:
         raise ValueError(f"the prior must be positive, not {prior}")
     pair, totals = counts[:, :1].astype(np.float64), counts[:, 1:].astype(np.float64)
@@ -219,15 +222,15 @@ def _softmax(values: DoubleArray, group_offsets: Int64Array, counted: Mask, out:
 
 
 def candidate_probabilities(values: FloatArray, group_offsets: Int64Array, malformed: Mask) -> DoubleArray:
-    """p of each entry among those of its source: exp(v) / sum of exp(v') over all of them, the entry included.
+    """Return p of each entry among those of its source: exp(v) / sum of exp(v') over all of them, itself included.
 
     Args:
-        values: float32, shape (N, C): similarities, or logarithms of probabilities; NaN where nothing is said.
+        values: float32, shape (N, C): similarities, or logarithms of probabilities; NaN where there is no score.
         group_offsets: int64, shape (G + 1,), the first entry of each source.
         malformed: bool, shape (N,), lines that are not entries.
 
     Returns:
-        float64, shape (N, C), in [0, 1]; 1 where nothing is said.
+        float64, shape (N, C), in [0, 1]; 1 where there is no score.
     """
     values = values.astype(np.float64)
     counted = np.isfinite(values) & ~malformed[:, None]

@@ -1,10 +1,10 @@
-"""A back-off model as a weighted automaton with failure transitions, in flat arrays that kernels can walk.
+"""A back-off model as a weighted automaton with failure transitions, in flat arrays for kernels.
 
-A state is a context.  Reading a word follows the arc (state, word) if there is one; else it pays the state's back-off,
-moves to the failure state (the context without its oldest words) and tries again.  State 0, the empty context, has
-an arc for every word.  Only contexts that can matter are states: an n-gram that no longer n-gram continues and
-whose back-off is exactly 0 behaves as its suffix does and is that suffix's state (kenlm's state minimisation: Heafield
-2011, "KenLM: faster and smaller language model queries", section 4.1), so a decoder recombines as much as it may.
+A state is a context.  Reading a word follows the arc (state, word) if it exists; otherwise it adds the back-off of the
+state and tries the failure state (the context without its oldest words).  State 0, the empty context, has an arc for
+every word.  Only contexts that make a difference are states: an n-gram that no longer n-gram extends and whose back-off
+is exactly 0 behaves like its suffix and has the suffix's state (kenlm's state minimisation: Heafield 2011, "KenLM:
+faster and smaller language model queries", section 4.1), so a decoder recombines as much as possible.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, LN10, Bac
 
 UNKNOWN_ID = 0
 _FREE = -1
-# Arcs per slot: half the slots stay free, so that a search ends after 1.5 slots where the arc is there.
+# Arcs per slot: half of the slots are free, so that a successful search takes 1.5 slots on average.
 _LOAD = 0.5
 _WORD_BITS = np.uint64(32)
 _ONE = np.uint64(1)
@@ -34,18 +34,18 @@ OK, NO_CONTEXT, REPEATED = range(3)
 
 
 class Automaton(NamedTuple):
-    """The arrays `score_word` walks; S states, V words, P slots.
+    """The arrays of an automaton that `score_word` reads; S states, V words, P slots.
 
     Attributes:
-        arcs: int64, shape (2 P,): an open-addressing table of the arcs of all states but 0; a slot is a key,
-            `state << 32 | word` or -1, and 8 bytes that the next two attributes name.
+        arcs: int64, shape (2 P,): an open-addressing table of the arcs of all states except 0; a slot is a key,
+            `state << 32 | word` or -1, and 8 bytes that the next two attributes describe.
         arc_scores: float32, shape (4 P,), the same memory: element 4 i + 2 is the log10 probability in slot i.
         arc_states: int32, shape (4 P,), the same memory: element 4 i + 3 is the next state in slot i.
         word_scores: float32, shape (2 V,): element 2 w is the log10 probability of w in state 0.
         word_states: int32, shape (2 V,), the same memory: element 2 w + 1 is the state after w from state 0.
         signatures: int64, shape (2 S,): element 2 s has a bit for every word that state s has an arc for; most states
-            have a few, so most words are seen to have none without a look at the arcs.  The next two attributes name
-            the other 8 bytes.
+            have few arcs, so most lookups of words without an arc need not read the arcs.  The next two attributes
+            describe the other 8 bytes.
         backoffs: float32, shape (4 S,), the same memory: element 4 s + 2 is the log10 back-off of state s.
         failures: int32, shape (4 S,), the same memory: element 4 s + 3 is the failure state of s.
         slots: uint64, P.
@@ -64,7 +64,7 @@ class Automaton(NamedTuple):
 
 @borrowing_kernel
 def _bit(word: int) -> int:
-    """The place of a word's bit in a signature."""
+    """Return the position of a word's bit in a signature."""
     return (np.uint64(word) * GOLDEN) >> np.uint64(58)
 
 
@@ -74,8 +74,8 @@ def score_word(automaton: Automaton, state: int, word: int) -> tuple[float, int]
 
     Args:
         automaton: of a `LanguageModel`.
-        state: where to start, a state the same automaton returned, its begin state or 0.
-        word: an id of the language model.  Neither is checked.
+        state: the state to start from: one that the same automaton returned, its begin state or 0.
+        word: an id of the language model.  State and word are not checked.
 
     Returns:
         log10 of the word's probability, float32, and the next state, int64.
@@ -105,7 +105,7 @@ def score_word(automaton: Automaton, state: int, word: int) -> tuple[float, int]
 
 @exact_kernel
 def _score_in_isolation(automaton: Automaton, offsets: Int64Array, words: Int32Array, scores: DoubleArray) -> None:
-    """scores[i] = log10 of phrase i, from the empty context."""
+    """Set scores[i] to log10 of phrase i, from the empty context."""
     for i in range(len(scores)):
         total = 0.0
         state = np.int64(0)
@@ -143,7 +143,7 @@ def _score_sentences(
     words: Int32Array,
     scores: DoubleArray,
 ) -> None:
-    """scores[i] = natural logarithm of sentence i; see `TargetModel.sentences`."""
+    """Set scores[i] to the natural logarithm of sentence i; see `TargetModel.sentences`."""
     for i in range(len(scores)):
         state = np.int64(begin_state)
         total, empty = 0.0, True
@@ -160,7 +160,7 @@ def _score_sentences(
 
 @inner_kernel
 def _find(keys: npt.NDArray[np.uint64], node: int, word: int) -> int:
-    """The slot of the n-gram node + word, or the free one where it belongs."""
+    """Return the slot of the n-gram node + word, or the free slot for it."""
     return find_key(keys, np.uint64(node) << _WORD_BITS | np.uint64(word))
 
 
@@ -176,7 +176,7 @@ def _enter(
     """Enter the n-grams of one order as the nodes first, first + 1, ...; shorter ones have been entered.
 
     Returns:
-        OK, or what is wrong, and the row it is wrong with.
+        OK or the kind of error, and the row of the error.
     """
     order = words.shape[1]
     for row in range(len(words)):
@@ -193,7 +193,7 @@ def _enter(
         keys[slot] = np.uint64(context) << _WORD_BITS | np.uint64(word)
         nodes[slot] = first + row
         contexts[first + row] = context
-        # The longest suffix that is an n-gram: that of the context, or of its suffixes, with the word.
+        # The longest suffix that is an n-gram: a suffix of the context, as long as possible, with the word.
         suffix = np.int64(suffixes[context])
         longest_suffix = 1 + np.int64(word)
         while suffix != 0:
@@ -208,7 +208,7 @@ def _enter(
 
 @exact_kernel
 def _number_states(matters: npt.NDArray[np.bool_], suffixes: Int32Array, states: Int32Array) -> int:
-    """states[node] = a new state where `matters`, else the state of the suffix; returns how many states there are."""
+    """Set states[node] to a new state if `matters`, else to that of the suffix; return the number of states."""
     count = 1
     states[0] = 0
     for node in range(1, len(states)):
@@ -280,7 +280,7 @@ def build_automaton(tables: Sequence[NgramTable]) -> Automaton:
     for order, table in enumerate(tables[1:], 2):
         wrong, row = _enter(np.ascontiguousarray(table.words), firsts[order - 1], keys, nodes, contexts, suffixes)
         if wrong == NO_CONTEXT:
-            message = f"the first {order - 1} words of this {order}-gram are no {order - 1}-gram"
+            message = f"the first {order - 1} words of this {order}-gram are not listed as a {order - 1}-gram"
             raise NgramError(order, row, message, lacks_context=True)
         if wrong == REPEATED:
             raise NgramError(order, row, f"this {order}-gram occurs twice")
@@ -319,15 +319,15 @@ def build_automaton(tables: Sequence[NgramTable]) -> Automaton:
 
 
 class LanguageModel:
-    """A language model to decode with: the automaton, and the ids of its words.
+    """A language model for decoding: the automaton, and the ids of its words.
 
     Args:
-        model: the tables; must hold `<s>` and `</s>`.
+        model: the tables; must contain `<s>` and `</s>`.
 
     Attributes:
         words: the words in id order; `words[0]` is `<unk>`.
-        order: words of its longest n-grams.
-        automaton: what `score_word` takes.
+        order: length of its longest n-grams.
+        automaton: the automaton for `score_word`.
         begin_state: the state after `<s>`.
         end_word: the id of `</s>`.
 
@@ -348,7 +348,7 @@ class LanguageModel:
         self.end_word = self._ids[END_WORD]
 
     def ids(self, words: Iterable[bytes]) -> Int32Array:
-        """The ids of words, int32; 0, that of `<unk>`, for those that the model does not know."""
+        """Return the ids of words, int32; 0, the id of `<unk>`, for words that the model does not have."""
         return np.array([self._ids.get(word, UNKNOWN_ID) for word in words], np.int32)
 
     def known(self, words: Sequence[bytes]) -> npt.NDArray[np.bool_]:
@@ -368,7 +368,7 @@ class LanguageModel:
         return states, rest
 
     def sentences(self, offsets: Int64Array, chosen: Int32Array, phrases: Phrases) -> DoubleArray:
-        """Return natural logarithms of N sentences, float64, shape (N, 1); arguments as of `TargetModel.sentences`."""
+        """Return natural logarithms of N sentences, float64, shape (N, 1); arguments as in `TargetModel.sentences`."""
         scores = np.empty(len(offsets) - 1, np.float64)
         _score_sentences(
             self.automaton, self.begin_state, self.end_word, offsets, chosen, phrases.offsets, phrases.words, scores

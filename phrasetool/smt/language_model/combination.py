@@ -1,8 +1,8 @@
-"""Decoding with several language models, or with one that is not an automaton: states are made when they are reached.
+"""Decoding with several language models, or with one that is not an automaton: states are created when reached.
 
-A state is a row of `contexts`: what each model keeps of the words so far, side by side; for an automaton its state, for
-a model of kenlm's the words and back-offs of its context.  Rows that mean the same are one state, so that a decoder
-recombines as Moses does, when the states of all models are equal.  The score of a word is the weighted sum of the
+A state is a row of `contexts`, which holds the context of each model side by side: for an automaton its state, for a
+kenlm model the words and back-offs of its context.  Equivalent rows are one state, so that a decoder recombines
+hypotheses as Moses does, when the states of all models are equal.  The score of a word is the weighted sum of the
 models' scores.
 """
 
@@ -22,29 +22,29 @@ from phrasetool.smt.language_model.hashed import LAYOUT_WIDTH, TABLES, UNIGRAMS,
 from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, LN10, UNKNOWN_WORD, SearchedModel
 
 NONE = -1
-# Returned by a search instead of its best hypothesis where it needs more room for states.
+# Returned by a search instead of its best hypothesis if it needs more room for states.
 LACKS_ROOM = -2
 # Rows that are not states: two working rows, and the empty context.
 _BEFORE, _AFTER, EMPTY, FIRST_STATE = range(4)
 
 
 class Combination(NamedTuple):
-    """K models; V words, R rows of W numbers, P slots.
+    """The arrays of K models; V words, R rows of W numbers, P slots.
 
     Attributes:
         weights: float64, shape (K,).
-        ids: int32, shape (K, V): what each model calls a word.
-        hashed: bool, shape (K,): whether a model is one of `memory`; else it is one of the automata.
-        places: int64, shape (K + 1,): where in a row what each model keeps begins, and where the last ends.
-        parts: int64, shape (K + 1, 3): where the slots of arcs, the words and the states of each model begin in the
-            arrays that follow, and where the last end.
+        ids: int32, shape (K, V): the id of each word in each model.
+        hashed: bool, shape (K,): whether a model is in `memory`; otherwise it is one of the automata.
+        places: int64, shape (K + 1,): offset in a row of each model's context, and the end of the last.
+        parts: int64, shape (K + 1, 3): offsets of the arc slots, words and states of each model in the arrays that
+            follow, and the ends of the last.
         arcs, arc_scores, arc_states, word_scores, word_states, signatures, backoffs, failures: of the automata, one
             after the other.
-        memory: uint32, of the other models; numbers: float32, the same.
+        memory: uint32, of the other models; numbers: float32, the same memory.
         layouts: int64, shape (K, LAYOUT_WIDTH), of the other models.
         contexts: int32, shape (R * W,); context_backoffs: float32, the same memory.
         slots: int32, shape (P,), P = 2 R, a power of two: states by hash, -1 where free.
-        used: int64, shape (1,): rows that are used.
+        used: int64, shape (1,): number of rows used.
     """
 
     weights: DoubleArray
@@ -69,7 +69,7 @@ class Combination(NamedTuple):
     used: Int64Array
 
 
-# Numba knows how long a tuple is when it compiles, and leaves out what is there for another.
+# Numba knows the length of a tuple at compile time, and omits the branches for other lengths.
 AUTOMATON_FIELDS = len(Automaton._fields)
 
 
@@ -89,21 +89,21 @@ def _automaton_of(c: Combination, k: int) -> Automaton:
 
 @borrowing_kernel
 def _read(c: Combination, k: int, row: int, after: int, word: int) -> float:
-    """Have one model read a word in the context of a row, and write what it keeps to another row; log10."""
-    width, place = c.places[len(c.places) - 1], c.places[k]
+    """Return log10 of a word by one model in the context of a row, and write the new context to another row."""
+    width, offset = c.places[len(c.places) - 1], c.places[k]
     if c.hashed[k]:
         return read_hashed(
-            c.memory, c.numbers, c.layouts[k], c.contexts, c.context_backoffs, row * width + place,
-            after * width + place, c.ids[k, word],
+            c.memory, c.numbers, c.layouts[k], c.contexts, c.context_backoffs, row * width + offset,
+            after * width + offset, c.ids[k, word],
         )  # fmt: skip
-    score, state = score_word(_automaton_of(c, k), c.contexts[row * width + place], c.ids[k, word])
-    c.contexts[after * width + place] = state
+    score, state = score_word(_automaton_of(c, k), c.contexts[row * width + offset], c.ids[k, word])
+    c.contexts[after * width + offset] = state
     return score
 
 
 @borrowing_kernel
 def read_word(c: Combination, row: int, after: int, word: int) -> float:
-    """Have all models read a word in the context of a row; what they keep goes to another row.
+    """Score a word by all models in the context of a row, and write their new contexts to another row.
 
     Returns:
         The weighted sum of their log10 scores, float64.
@@ -116,7 +116,7 @@ def read_word(c: Combination, row: int, after: int, word: int) -> float:
 
 @borrowing_kernel
 def _kept(c: Combination, k: int, row: int) -> int:
-    """How many numbers of a row distinguish a model's state from its other states."""
+    """Return how many numbers of a row distinguish a model's state from its other states."""
     if c.hashed[k]:
         return 1 + np.int64(c.contexts[row * c.places[len(c.places) - 1] + c.places[k]])
     return np.int64(1)
@@ -124,7 +124,7 @@ def _kept(c: Combination, k: int, row: int) -> int:
 
 @borrowing_kernel
 def _slot(c: Combination, row: int) -> int:
-    """The slot of the state that equals a row, or the free one for it."""
+    """Return the slot of the state that equals a row, or the free slot for it."""
     width = c.places[len(c.places) - 1]
     key = GOLDEN
     for k in range(len(c.weights)):
@@ -139,10 +139,10 @@ def _slot(c: Combination, row: int) -> int:
             return slot
         same = True
         for k in range(len(c.weights)):
-            # Of a hashed model, the first number that is kept is the number of the others.
+            # The first number that a hashed model keeps is the number of the others.
             for i in range(_kept(c, k, row)):
-                place = c.places[k] + i
-                same = same and c.contexts[row * width + place] == c.contexts[state * width + place]
+                column = c.places[k] + i
+                same = same and c.contexts[row * width + column] == c.contexts[state * width + column]
         if same:
             return slot
         slot = (slot + 1) & last
@@ -150,7 +150,7 @@ def _slot(c: Combination, row: int) -> int:
 
 @borrowing_kernel
 def state_of(c: Combination, row: int) -> int:
-    """The state that a row is; there must be room for one more."""
+    """Return the state of a row, created if it is new; there must be room for one more."""
     slot = _slot(c, row)
     if c.slots[slot] >= 0:
         return np.int64(c.slots[slot])
@@ -165,7 +165,7 @@ def state_of(c: Combination, row: int) -> int:
 
 @borrowing_kernel
 def score_phrase(c: Combination, words: Int32Array, first: int, last: int, state: int) -> tuple[float, int]:
-    """The score of words[first:last] after a state, and the state behind them; there must be room for one more."""
+    """Return the score of words[first:last] after a state, and the next state; there must be room for one more."""
     total = 0.0
     row, after = np.int64(state), np.int64(_BEFORE)
     for j in range(first, last):
@@ -178,14 +178,14 @@ def score_phrase(c: Combination, words: Int32Array, first: int, last: int, state
 
 @borrowing_kernel
 def score_final(c: Combination, state: int, word: int) -> tuple[float, int]:
-    """The score of one word after a state, and the state behind it; there must be room for one more."""
+    """Return the score of one word after a state, and the next state; there must be room for one more."""
     score = read_word(c, state, _AFTER, word)
     return score, state_of(c, _AFTER)
 
 
 @borrowing_kernel
 def lacks_room(model: Combination, states: int) -> bool:
-    """Whether room for `states` more states may be missing; an automaton has all its states from the start."""
+    """Return whether room for `states` more states may be missing; an automaton has all states from the start."""
     if len(model) == AUTOMATON_FIELDS:
         return False
     return model.used[0] + states > len(model.slots) >> 1
@@ -193,7 +193,7 @@ def lacks_room(model: Combination, states: int) -> bool:
 
 @exact_kernel
 def score_phrases(c: Combination, offsets: Int64Array, words: Int32Array, scores: DoubleArray) -> None:
-    """scores[i, k] = log10 of phrase i by model k, from the empty context."""
+    """Set scores[i, k] to log10 of phrase i by model k, from the empty context."""
     for i in range(len(offsets) - 1):
         for k in range(len(c.weights)):
             row, after = np.int64(EMPTY), np.int64(_BEFORE)
@@ -214,7 +214,7 @@ def score_sentences(
     words: Int32Array,
     scores: DoubleArray,
 ) -> None:
-    """scores[i, k] = natural logarithm of sentence i by model k; see `TargetModel.sentences`."""
+    """Set scores[i, k] to the natural logarithm of sentence i by model k; see `TargetModel.sentences`."""
     for i in range(len(offsets) - 1):
         for k in range(len(c.weights)):
             row, after = np.int64(FIRST_STATE), np.int64(_BEFORE)
@@ -231,11 +231,11 @@ def score_sentences(
 
 
 class LanguageModels:
-    """K language models of one language, of which a search sees the weighted sum.
+    """K language models of one language, of which a search uses the weighted sum.
 
     Args:
-        models: each an automaton, or as kenlm has it in its hash tables; all have `<s>` and `</s>`.
-        vocabulary: the words they will be asked for; all others become unknown.
+        models: automata or kenlm's hash tables; all have `<s>` and `</s>`.
+        vocabulary: the words that will be looked up; all others become unknown.
 
     Attributes:
         words: the words in id order, `<unk>` first.
@@ -251,7 +251,7 @@ class LanguageModels:
         ids = np.stack([model.ids(self.words) for model in models])
         self._combination = begun = _combined(models, ids)
         read_word(begun, EMPTY, FIRST_STATE, self._ids[BEGIN_WORD])
-        # Of the begin of a sentence kenlm keeps its back-off, even if no n-gram begins with it (lm/model.cc).
+        # kenlm keeps the back-off of the beginning of a sentence even if no n-gram begins with it (lm/model.cc).
         begun.contexts[FIRST_STATE * begun.places[-1] + begun.places[:-1][begun.hashed]] = 1
 
     def ids(self, words: Iterable[bytes]) -> Int32Array:
@@ -269,29 +269,29 @@ class LanguageModels:
         return scores
 
     def walked(self, phrases: Phrases) -> tuple[Int32Array, DoubleArray]:
-        """Return -1 and 0 for each word: states are made during a search, so none is known beforehand."""
+        """Return -1 and 0 for each word: states are created during a search, so none is known beforehand."""
         return np.full(len(phrases.words), NONE, np.int32), np.zeros(len(phrases.words))
 
     def sentences(self, offsets: Int64Array, chosen: Int32Array, phrases: Phrases) -> DoubleArray:
-        """Return natural logarithms of N sentences, float64, shape (N, K); arguments as of `TargetModel.sentences`."""
+        """Return natural logarithms of N sentences, float64, shape (N, K); arguments as in `TargetModel.sentences`."""
         scores = np.empty((len(offsets) - 1, len(self._combination.weights)))
         score_sentences(self._private(), self.end_word, offsets, chosen, phrases.offsets, phrases.words, scores)
         return scores
 
     def searched(self, weights: DoubleArray, room: int) -> SearchedModel:
         """Return a private copy of the models for one search, with room for `room` states."""
-        # A search may take it for granted that scores with a weight of 1 are not above 0.
+        # A search may assume that scores with a weight of 1 are not above 0.
         sign = 1.0 if (weights >= 0).all() else -1.0
         model = self._private(room)._replace(weights=np.ascontiguousarray(sign * weights, np.float64))
         return SearchedModel(model, sign, FIRST_STATE, self.end_word)
 
     def _private(self, room: int = 0) -> Combination:
-        """Copy the models with their own states, as threads search in parallel, and with room for `room` more."""
+        """Copy the models with separate states, because threads search in parallel, and room for `room` more."""
         shared = self._combination
         rows = 1 << (int(shared.used[0]) + room - 1).bit_length()
         contexts = np.empty(rows * int(shared.places[-1]), np.int32)
         contexts[: len(shared.contexts)] = shared.contexts
-        # `lacks_room` lets half of the slots be taken.
+        # `lacks_room` allows half of the slots to be used.
         slots = np.full(2 * rows, NONE, np.int32)
         return shared._replace(
             contexts=contexts, context_backoffs=contexts.view(np.float32), slots=slots, used=shared.used.copy()
@@ -299,7 +299,7 @@ class LanguageModels:
 
 
 def _combined(models: Sequence[LanguageModel | HashedModel], ids: Int32Array) -> Combination:
-    """The models in the arrays that kernels walk, with weights of 1 and no states."""
+    """Return the models in arrays for kernels, with weights of 1 and no states."""
     count = len(models)
     hashed = np.array([isinstance(model, HashedModel) for model in models])
     widths = [2 * model.order - 1 if isinstance(model, HashedModel) else 1 for model in models]
@@ -315,10 +315,10 @@ def _combined(models: Sequence[LanguageModel | HashedModel], ids: Int32Array) ->
     words = _joined([automaton.word_scores for automaton in automata], np.float32)
     states = _joined([automaton.signatures for automaton in automata], np.int64)
     memory, layouts = _joined_memory(models)
-    places = prefix_sums(widths)
-    contexts = np.zeros((FIRST_STATE + 1) * places[-1], np.int32)
+    offsets = prefix_sums(widths)
+    contexts = np.zeros((FIRST_STATE + 1) * offsets[-1], np.int32)
     return Combination(
-        np.ones(count), np.ascontiguousarray(ids), hashed, places, parts,
+        np.ones(count), np.ascontiguousarray(ids), hashed, offsets, parts,
         arcs, arcs.view(np.float32), arcs.view(np.int32), words, words.view(np.int32),
         states, states.view(np.float32), states.view(np.int32),
         memory, memory.view(np.float32), layouts,
@@ -331,13 +331,13 @@ def _joined(arrays: Sequence[np.ndarray], kind: npt.DTypeLike) -> np.ndarray:
 
 
 def _joined_memory(models: Sequence[LanguageModel | HashedModel]) -> tuple[np.ndarray, np.ndarray]:
-    """The memory of hashed models, that of a single one as it is, and their layouts in it."""
+    """Return the joined memory of hashed models, without a copy for a single one, and their layouts in it."""
     layouts = np.zeros((len(models), LAYOUT_WIDTH), np.int64)
     parts, first = [], 0
     for k, model in enumerate(models):
         if isinstance(model, HashedModel):
             layouts[k] = model.layout
-            # Places, but not the order and the numbers of slots.
+            # Shift the positions, but not the order and the numbers of slots.
             layouts[k, UNIGRAMS] += first
             layouts[k, TABLES::2] += first
             parts.append(model.memory)

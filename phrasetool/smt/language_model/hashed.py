@@ -1,9 +1,9 @@
-"""Back-off models as kenlm keeps them in its hash tables, in memory as they lie in the file.
+"""Back-off models in kenlm's hash tables, in memory in the layout of the file.
 
-An n-gram is found by a number of 64 bits made of its words, the last one first; so nothing lists the n-grams, and
-words are known by a hash alone.  Defined by kenlm's source: lm/search_hashed.hh (tables and numbers), lm/vocab.hh
-and lm/vocab.cc (words), util/probing_hash_table.hh (slots), lm/weights.hh and lm/blank.hh (what signs mean),
-util/murmur_hash.cc (MurmurHash64A), lm/model.cc (`ScoreExceptBackoff`, how a score comes about).
+An n-gram is identified by a 64-bit number computed from its words, the last one first, and a word only by a hash, so
+n-grams and words cannot be listed.  Defined by kenlm's source: lm/search_hashed.hh (tables and numbers), lm/vocab.hh
+and lm/vocab.cc (words), util/probing_hash_table.hh (slots), lm/weights.hh and lm/blank.hh (meaning of signs),
+util/murmur_hash.cc (MurmurHash64A), lm/model.cc (`ScoreExceptBackoff`, computation of a score).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from phrasetool.phrases import ByteArray, FloatArray, Int32Array, Int64Array, pr
 Words32 = npt.NDArray[np.uint32]
 
 MAX_ORDER = 16
-# Places in a row of `layouts`: the order, the 1-grams, then a table and its slots for each higher order.
+# Columns of `layouts`: the order, the 1-grams, then a table and its number of slots for each higher order.
 ORDER, UNIGRAMS, TABLES = range(3)
 LAYOUT_WIDTH = TABLES + 2 * (MAX_ORDER - 1)
-# A slot of a table: 64 bits of number, then probability and back-off; no back-off in the highest order.
+# A slot of a table: a 64-bit number, then probability and back-off; no back-off in the highest order.
 MIDDLE_SLOT, LONGEST_SLOT = 4, 3
-# A slot of the vocabulary: 64 bits of hash, then the word's id.
+# A slot of the vocabulary: a 64-bit hash, then the word's id.
 WORD_SLOT = 3
-# The back-off of what no longer n-gram continues is -0, of what some do 0.
+# A back-off of zero is -0 if no longer n-gram extends the n-gram, otherwise 0.
 _NO_EXTENSION = np.uint32(0x80000000)
 _SIGN = np.uint32(31)
 _ONE = np.uint64(1)
@@ -38,12 +38,12 @@ _MURMUR, _SHIFT, _BYTE = np.uint64(0xC6A4A7935BD1E995), np.uint64(47), np.uint64
 
 @dataclass(frozen=True)
 class HashedModel:
-    """A model of one of kenlm's files.
+    """A model from one of kenlm's files.
 
     Attributes:
         memory: uint32, read only: the file.
-        layout: int64, shape (LAYOUT_WIDTH,): where in the memory what lies.
-        vocabulary: where in the memory the slots of words begin, and how many there are.
+        layout: int64, shape (LAYOUT_WIDTH,): positions of the parts in the memory.
+        vocabulary: position in the memory and number of the slots of words.
         words: one more than the largest id of a word.
     """
 
@@ -54,14 +54,14 @@ class HashedModel:
 
     @property
     def order(self) -> int:
-        """Words of its longest n-grams."""
+        """Length of its longest n-grams."""
         return int(self.layout[ORDER])
 
     def ids(self, words: Sequence[bytes]) -> Int32Array:
-        """The ids of words, int32; 0, that of the unknown word, for those that the model does not know.
+        """Return the ids of words, int32; 0, the id of the unknown word, for words that the model does not have.
 
         Raises:
-            ValueError: the file gives a word an id that it has no numbers for.
+            ValueError: the file gives a word an id that is not a 1-gram.
         """
         ids = np.zeros(len(words), np.int64)
         _find_words(word_hashes(words), self.memory, *self.vocabulary, ids)
@@ -72,15 +72,15 @@ class HashedModel:
 
 @exact_kernel
 def _hash_words(text: ByteArray, offsets: Int64Array, hashes: npt.NDArray[np.uint64]) -> None:
-    """MurmurHash64A, seed 0."""
+    """Hash words with MurmurHash64A, seed 0."""
     for word in range(len(hashes)):
         first, last = offsets[word], offsets[word + 1]
         h = np.uint64(last - first) * _MURMUR
         whole = first + (last - first) // 8 * 8
-        for place in range(first, whole, 8):
+        for position in range(first, whole, 8):
             k = np.uint64(0)
             for i in range(7, -1, -1):
-                k = (k << _BYTE) | np.uint64(text[place + i])
+                k = (k << _BYTE) | np.uint64(text[position + i])
             k *= _MURMUR
             k ^= k >> _SHIFT
             k *= _MURMUR
@@ -108,13 +108,13 @@ def word_hashes(words: Sequence[bytes]) -> npt.NDArray[np.uint64]:
 
 @borrowing_kernel
 def _find_slot(memory: Words32, table: int, slots: int, size: int, key: np.uint64) -> int:
-    """Where in the memory the slot of a key begins, or -1: linear probing, 0 for a free slot."""
+    """Return the position in the memory of a key's slot, or -1: linear probing, 0 for a free slot."""
     slot = np.int64(key % np.uint64(slots))
     for _ in range(slots):
-        place = table + slot * size
-        stored_key = np.uint64(memory[place]) | np.uint64(memory[place + 1]) << _HALF
+        position = table + slot * size
+        stored_key = np.uint64(memory[position]) | np.uint64(memory[position + 1]) << _HALF
         if stored_key == key:
-            return np.int64(place)
+            return np.int64(position)
         if stored_key == 0:
             break
         slot += 1
@@ -126,8 +126,8 @@ def _find_slot(memory: Words32, table: int, slots: int, size: int, key: np.uint6
 @exact_kernel
 def _find_words(hashes: npt.NDArray[np.uint64], memory: Words32, table: int, slots: int, ids: Int64Array) -> None:
     for i in range(len(hashes)):
-        place = _find_slot(memory, table, slots, WORD_SLOT, hashes[i])
-        ids[i] = memory[place + 2] if place >= 0 else 0
+        position = _find_slot(memory, table, slots, WORD_SLOT, hashes[i])
+        ids[i] = memory[position + 2] if position >= 0 else 0
 
 
 @borrowing_kernel
@@ -143,15 +143,15 @@ def read_hashed(
 ) -> float:
     """Read one word; for use inside other kernels.
 
-    A context is its length n, its words from the last one on, and its back-offs, that of the last word alone first:
-    1 + 2 (order - 1) numbers of 32 bits, of which 1 + n and n mean something.
+    A context consists of its length n, its words, the last one first, and its back-offs, that of the last word alone
+    first: 1 + 2 (order - 1) numbers of 32 bits, of which 1 + n and n are meaningful.
 
     Args:
         memory, layout: of a `HashedModel`.
         numbers: float32, the same memory.
         contexts: int32; backoffs: float32, the same memory.
-        before: where a context begins.
-        after: where the context behind the word is written.
+        before: position of a context.
+        after: position to which the context after the word is written.
         word: an id of the model.  Nothing is checked.
 
     Returns:
@@ -159,13 +159,13 @@ def read_hashed(
     """
     order = layout[ORDER]
     length = np.int64(contexts[before])
-    place = layout[UNIGRAMS] + 2 * word
-    # The sign is set where no longer n-gram ends like this one.
-    longest = (memory[place] >> _SIGN) != 0
-    score = -np.abs(numbers[place])
+    position = layout[UNIGRAMS] + 2 * word
+    # The sign is set if no longer n-gram ends with this one.
+    longest = (memory[position] >> _SIGN) != 0
+    score = -np.abs(numbers[position])
     contexts[after + 1] = word
-    backoffs[after + order] = numbers[place + 1]
-    kept = np.int64(memory[place + 1] != _NO_EXTENSION)
+    backoffs[after + order] = numbers[position + 1]
+    kept = np.int64(memory[position + 1] != _NO_EXTENSION)
     matched = np.int64(1)
     key = np.uint64(word)
     while matched <= length and not longest:
@@ -173,17 +173,17 @@ def read_hashed(
         n = matched + 1
         table = TABLES + 2 * (n - 2)
         size = LONGEST_SLOT if n == order else MIDDLE_SLOT
-        place = _find_slot(memory, layout[table], layout[table + 1], size, key)
-        if place < 0:
+        position = _find_slot(memory, layout[table], layout[table + 1], size, key)
+        if position < 0:
             break
         matched = n
-        score = -np.abs(numbers[place + 2])
+        score = -np.abs(numbers[position + 2])
         if n == order:
             break
-        longest = (memory[place + 2] >> _SIGN) != 0
+        longest = (memory[position + 2] >> _SIGN) != 0
         contexts[after + n] = contexts[before + n - 1]
-        backoffs[after + order + n - 1] = numbers[place + 3]
-        if memory[place + 3] != _NO_EXTENSION:
+        backoffs[after + order + n - 1] = numbers[position + 3]
+        if memory[position + 3] != _NO_EXTENSION:
             kept = n
     for i in range(matched - 1, length):
         score += backoffs[before + order + i]

@@ -1,7 +1,7 @@
-"""Language models that kenlm reads itself: ARPA text and all of its binary formats, of any order.
+"""Language models read by kenlm itself: ARPA text and all of its binary formats, of any order.
 
-The decoder has models of its own, which score many hypotheses at a time; see `combination`.  Here, sentences are scored
-one after the other by kenlm (Heafield 2011), for features of n-best lists and for the fluency of corpora.
+The decoder has its own models, which score many hypotheses at a time; see `combination`.  Here kenlm (Heafield 2011)
+scores sentences one after the other, for features of n-best lists and for the fluency of corpora.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from phrasetool.phrases import DoubleArray, Phrases
 
 _LN_10 = math.log(10.0)
 _UNKNOWN = "<unk>"
-# The end of kenlm's messages, after the place in its source code.
+# The end of kenlm's messages, after the location in its source code.
 _THROWN = re.compile(r"threw \w+(?: because `.*?`)?\. (.*)\)$", re.DOTALL)
 
 
 class KenlmModel:
-    """A language model in kenlm's hands.
+    """A language model that kenlm scores.
 
     Attributes:
-        path: its file.
+        path: path of the file.
     """
 
     def __init__(self, path: str, model: Any) -> None:
@@ -45,7 +45,7 @@ class KenlmModel:
         """
         import kenlm
 
-        # kenlm names the place in its source code first.
+        # kenlm's own message begins with a location in its source code.
         if not os.path.isfile(path):
             raise DataError(path, "No such file or directory" if not os.path.exists(path) else "is not a regular file")
         config = kenlm.Config()
@@ -58,7 +58,7 @@ class KenlmModel:
             raise DataError(path, f"kenlm cannot read it as a language model: {_plain(str(error))}") from error
 
     def __contains__(self, word: bytes) -> bool:
-        # kenlm takes a zero byte for the end of a word.
+        # kenlm treats a zero byte as the end of a word.
         return b"\0" not in word and word in self._model
 
     def log_probabilities(
@@ -66,7 +66,7 @@ class KenlmModel:
     ) -> DoubleArray:
         """Score sentences as Moses' `KENLM` feature does, between `<s>` and `</s>`.
 
-        Words are passed on as they are: kenlm would split text at other characters than spaces, too.
+        Words are passed one by one, because kenlm would split text at characters other than spaces, too.
 
         Args:
             sentences: in ids of `words`.
@@ -77,8 +77,8 @@ class KenlmModel:
             Natural logarithms of their probabilities, shape (N,).
 
         Raises:
-            DataError: the model has a word that is not UTF-8, which the package cannot be asked for, or gives a
-                sentence a probability that is not one, because its file is damaged.
+            DataError: the model has a word that is not UTF-8, which the package cannot look up, or gives a sentence an
+                invalid probability, because its file is damaged.
         """
         import kenlm
 
@@ -91,12 +91,12 @@ class KenlmModel:
         for row in range(len(sentences)):
             state, scores = begin, []
             sentence = ids[offsets[row] : offsets[row + 1]]
-            for place, word in enumerate(sentence):
-                following = spare[place & 1]
+            for position, word in enumerate(sentence):
+                following = spare[position & 1]
                 scores.append(model.BaseScore(state, texts[word], following))
                 state = following
             scores.append(model.BaseScore(state, "</s>", spare[len(sentence) & 1]))
-            # One after the other in single precision, as kenlm and Moses add them up.
+            # Summed one after the other in single precision, as in kenlm and Moses.
             totals[row] = np.cumsum(scores, dtype=np.float32)[-1]
             if not -math.inf < totals[row] <= 0:
                 score = float(totals[row])
@@ -118,7 +118,7 @@ class KenlmModel:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep kenlm's own lines off standard error: it has no setting for the one about a missing `<unk>`."""
+    """Suppress kenlm's output to standard error: no setting disables its message about a missing `<unk>`."""
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)
@@ -130,6 +130,6 @@ def _quiet() -> Iterator[None]:
 
 
 def _plain(message: str) -> str:
-    """kenlm's message without the place in its source code."""
+    """Return kenlm's message without the location in its source code."""
     match = _THROWN.search(message)
     return match[1] if match else message

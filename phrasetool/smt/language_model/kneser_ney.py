@@ -4,16 +4,15 @@ With c the adjusted count of an n-gram hw (see `ngram_counts`), D(c) the discoun
 its first word and sums over the n-grams that begin with h:
 
     p(w | h) = (c(hw) - D(c(hw))) / sum c  +  g(h) p(w | h')
-    g(h) = (sum over n-grams that stay of D(c)  +  sum over pruned n-grams of c) / sum c
+    g(h) = (sum over kept n-grams of D(c)  +  sum over pruned n-grams of c) / sum c
 
 and p(w) of order 0 is uniform over the vocabulary with `<unk>` and `</s>`, without `<s>`.  g(h) is the back-off of h.
 The details that lmplz adds to the papers (Heafield et al. 2013, "Scalable modified Kneser-Ney language model
 estimation") are implemented here too: which n-grams are pruned depends on raw counts, `<unk>` gets its share of the
 uniform distribution only, and `<s>` has the probability 1.
 
-Smoothing of counts on disk gives the same model to the bit.  Values that all n-grams of a context share are computed in
-partitions by context; the rows of a context keep their order there, so that sums of floats are those that one array
-gives.
+Smoothing of counts on disk gives a bit-identical model.  Values that all n-grams of a context share are computed in
+partitions by context; the rows of a context keep their order there, so that sums of floats equal those over one array.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.disk.columns import DiskColumn, Partitions, drawn_cuts, even_cuts, parts_for
+from phrasetool.disk.columns import DiskColumn, Partitions, even_cuts, parts_for, sampled_cuts
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Mask, Phrases
 from phrasetool.smt.language_model.ngram_counts import (
     BEGIN_ID,
@@ -38,9 +37,9 @@ from phrasetool.smt.language_model.ngram_counts import (
 )
 from phrasetool.smt.language_model.ngrams import BackoffModel, NgramTable
 
-# Those of lmplz --discount_fallback.
+# The discounts of lmplz --discount_fallback.
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
-# The log10 of a weight of zero, which no float has.
+# Used as log10 of a weight of zero, which is not finite.
 _ZERO = -99.0
 # Records of partitions on disk: by context and by row, and the memory that a record takes while it is processed.
 _SHARE = [("row", np.int64), ("context", np.int32), ("adjusted", np.int64), ("freed", np.float64)]
@@ -63,7 +62,7 @@ class Discounts:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A language model, and how it came about.
+    """A language model, with its discounts and its numbers of n-grams.
 
     Attributes:
         model: the language model.
@@ -77,7 +76,7 @@ class Estimate:
 
 
 def pruning_thresholds(prune: Sequence[int], order: int) -> list[int]:
-    """One threshold per order, the last one repeated as often as needed; n-grams seen no oftener are pruned.
+    """Return one threshold per order, repeating the last one; n-grams that occur at most that often are pruned.
 
     Raises:
         ValueError: there are more thresholds than orders, one is negative, or one is below that of a lower order.
@@ -92,10 +91,10 @@ def pruning_thresholds(prune: Sequence[int], order: int) -> list[int]:
 
 
 def discounts_from(counts_of_counts: Sequence[int]) -> tuple[float, float, float] | None:
-    """The discounts of Chen & Goodman 1998, equation 26, in the form of their section 3.
+    """Return the discounts of Chen & Goodman 1998, equation 26, in the form of their section 3.
 
     Args:
-        counts_of_counts: how many n-grams have the adjusted count 1, 2, 3 and 4.
+        counts_of_counts: the numbers of n-grams with the adjusted counts 1, 2, 3 and 4.
 
     Returns:
         The discounts of the counts 1, 2, and 3 or more; None where lmplz refuses: no n-gram has the count 1, 2 or 3, or
@@ -114,14 +113,14 @@ def discounts_from(counts_of_counts: Sequence[int]) -> tuple[float, float, float
 def as_lmplz_counts(
     histograms: Sequence[npt.NDArray[np.int64]], sizes: Sequence[int], ends: Sequence[tuple[int, ...]]
 ) -> list[list[int]]:
-    """How many n-grams of each order have the adjusted count 1 to 4, as lmplz sees it.
+    """Return the numbers of n-grams of each order with the adjusted counts 1 to 4, as lmplz counts them.
 
-    lmplz takes the raw count instead of the adjusted one of one n-gram of every order but the highest: the last n-gram
-    it reads, and its suffixes (lm/builder/adjust_counts.cc).  In a small corpus that shows.
+    For one n-gram of every order but the highest, lmplz uses the raw count instead of the adjusted one: the last n-gram
+    it reads, and its suffixes (lm/builder/adjust_counts.cc).  In a small corpus this makes a difference.
 
     Args:
-        histograms: of each order, how many n-grams have the adjusted count 0 to 4, and 5 or more.
-        sizes: how many n-grams there are.
+        histograms: for each order, the numbers of n-grams with the adjusted counts 0 to 4, and 5 or more; modified.
+        sizes: number of n-grams of each order.
         ends: the suffix, the adjusted and the raw count of the last n-gram of each order, if there is one.
     """
     last = -1
@@ -135,7 +134,7 @@ def as_lmplz_counts(
 
 
 def chosen_discounts(counts_of_counts: Sequence[Sequence[int]]) -> list[Discounts]:
-    """The discounts of each order: estimated where they can be."""
+    """Return the discounts of each order: estimated where possible, otherwise the fallback discounts."""
     chosen = []
     for numbers in counts_of_counts:
         amounts = discounts_from(numbers)
@@ -153,7 +152,7 @@ def _counts_of_counts(orders: list[NgramCounts]) -> list[list[int]]:
 
 
 def log10_of(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """As an ARPA file has them: -99 for 0."""
+    """Return logarithms as in an ARPA file: -99 for 0."""
     with np.errstate(divide="ignore"):
         return np.clip(np.log10(values), _ZERO, 0.0).astype(np.float32)
 
@@ -161,7 +160,7 @@ def log10_of(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
 def _estimate(
     words: list[bytes], counts: CorpusCounts, thresholds: list[int], discounts: list[Discounts]
 ) -> BackoffModel:
-    """Smooth order by order."""
+    """Smooth counts order by order."""
     stays = counts.orders[0].raw > thresholds[0]
     stays[: len(MARKERS)] = True
     # All words but <s> share the uniform distribution.
@@ -190,7 +189,7 @@ def _estimate(
 
 
 def _renumbered(words: list[bytes], tables: list[NgramTable]) -> BackoffModel:
-    """Leave out the words that were pruned."""
+    """Leave out the pruned words and renumber the others."""
     kept = tables[0].words[:, 0]
     if len(kept) == len(words):
         return BackoffModel(words, tables)
@@ -214,8 +213,8 @@ def estimate_language_model(
         words: the vocabulary; the first three are `MARKERS`.
         sentences: word ids, all of them 3 or more.  A sentence may be empty.
         order: the length of the longest n-grams, 1 or more.
-        prune: n-grams seen no oftener than this are left out; one number per order, the last one for all further
-            orders, none smaller than the one before.
+        prune: n-grams that occur at most this often are pruned; one number per order, the last one for all further
+            orders, none smaller than the previous one.
 
     Raises:
         ValueError: see `pruning_thresholds` and `count_ngrams`; or the first words are not the markers, or
@@ -245,7 +244,7 @@ class DiskNgramTable:
         return len(self.log_probabilities)
 
     def part(self, first: int, last: int) -> NgramTable:
-        """Rows first..last - 1."""
+        """Return rows first..last - 1."""
         words: Int32Array = self.words.read(first, last).reshape(-1, self.order)
         return NgramTable(words, self.log_probabilities.read(first, last), self.backoffs.read(first, last))
 
@@ -265,7 +264,7 @@ class DiskModel:
 
 @dataclass(frozen=True)
 class DiskEstimate:
-    """As `Estimate`, with the model on disk."""
+    """An `Estimate` with the model on disk."""
 
     model: DiskModel
     discounts: list[Discounts]
@@ -273,12 +272,12 @@ class DiskEstimate:
 
 
 def estimate_on_disk(words: list[bytes], text: DiskText, order: int, prune: Sequence[int] = ()) -> DiskEstimate:
-    """Estimate a language model from a corpus on disk, within the memory that is granted to it.
+    """Estimate a language model from a corpus on disk, within the memory limit of the text.
 
     Args:
         words: the vocabulary; the first three are the markers.
-        text: the sentences, one at least.
-        order, prune: as of `estimate_language_model`.
+        text: the sentences, at least one.
+        order, prune: as in `estimate_language_model`.
 
     Raises:
         PhraseToolError: the disk is full.
@@ -301,17 +300,17 @@ def _counts_of_counts_on_disk(orders: list[DiskNgrams]) -> list[list[int]]:
     ends = [
         tuple(
             int(value)
-            for column in (one.suffixes, one.adjusted, one.raw)
+            for column in (ngrams.suffixes, ngrams.adjusted, ngrams.raw)
             for value in column.read(max(size - 1, 0), size)
         )
-        for one in orders
-        for size in (len(one),)
+        for ngrams in orders
+        for size in (len(ngrams),)
     ]
-    return as_lmplz_counts(histograms, [len(one) for one in orders], ends)
+    return as_lmplz_counts(histograms, [len(ngrams) for ngrams in orders], ends)
 
 
 class _Smoothing:
-    """Makes tables of counts, order by order."""
+    """Smoothing of counts on disk, order by order."""
 
     def __init__(self, words: list[bytes], text: DiskText, thresholds: list[int], discounts: list[Discounts]) -> None:
         self._words, self._folder, self._memory = words, text.folder, text.memory
@@ -319,7 +318,7 @@ class _Smoothing:
         self._ids: Int32Array = np.arange(len(words), dtype=np.int32)
 
     def model(self, orders: list[DiskNgrams]) -> DiskModel:
-        """The whole model."""
+        """Return the whole model."""
         stays = np.concatenate([mask for _, mask in self._stays(orders[0])])
         kept = np.flatnonzero(stays)
         self._ids[kept] = np.arange(len(kept), dtype=np.int32)
@@ -343,7 +342,7 @@ class _Smoothing:
             yield first, min(first + self._block, len(counts))
 
     def _stays(self, counts: DiskNgrams) -> Iterator[tuple[int, Mask]]:
-        """Where a block of n-grams begins, and which of them are not pruned."""
+        """Yield the start of each block of n-grams, and which of them are not pruned."""
         for first, last in self._blocks(counts):
             mask = counts.raw.read(first, last) > self._thresholds[counts.order - 1]
             if counts.order == 1 and first < len(MARKERS):
@@ -355,14 +354,14 @@ class _Smoothing:
         return off
 
     def _shares(self, counts: DiskNgrams, lower: int) -> tuple[DiskColumn, Partitions]:
-        """The weight of each of the `lower` contexts; and by rows, what each n-gram has of its own, and that weight."""
+        """Return the weights of the `lower` contexts; and by row, each n-gram's discounted share and context weight."""
         size = len(counts)
 
         def contexts() -> Iterator[Int64Array]:
             return (counts.contexts.read(first, last).astype(np.int64) for first, last in self._blocks(counts))
 
         parts = parts_for(size, _SHARE_BYTES, self._memory)
-        by_context = Partitions(self._folder, _SHARE, drawn_cuts(contexts, size, parts))
+        by_context = Partitions(self._folder, _SHARE, sampled_cuts(contexts, size, parts))
         for first, stays in self._stays(counts):
             last = first + len(stays)
             context_rows, adjusted = counts.contexts.read(first, last), counts.adjusted.read(first, last)
@@ -386,7 +385,7 @@ class _Smoothing:
         return weights, by_row
 
     def _table(self, counts: DiskNgrams, shares: Partitions, lower: DiskColumn) -> tuple[DiskNgramTable, DiskColumn]:
-        """The n-grams that stay, without back-offs, and the probabilities of all."""
+        """Return the kept n-grams, without back-offs, and the probabilities of all n-grams."""
         folder = self._folder
         probabilities = DiskColumn(folder, np.float64)
         words = DiskColumn(folder, np.int32, counts.order)
@@ -398,7 +397,7 @@ class _Smoothing:
             weight[records["row"] - begin] = records["weight"]
             suffixes = counts.suffixes.read(begin, end)
             if len(suffixes):
-                # They ascend.
+                # Suffixes ascend.
                 p += weight * lower.read(int(suffixes[0]), int(suffixes[-1]) + 1)[suffixes - suffixes[0]]
             if counts.order == 1 and begin <= BEGIN_ID < end:
                 p[BEGIN_ID - begin] = 1.0

@@ -1,13 +1,12 @@
 """The n-grams of a corpus, counted as Kneser-Ney smoothing needs them, in memory or on disk.
 
-Sentences stand one after another in one array, each as `<s> w1 .. wm </s>`.  The n-grams of order n are separated by
-sorting one 64-bit key for every place: the n-gram without its first word, which has a number already, and that word. So
-n-grams come out sorted by their last word, then by the one before, and so on, and every order costs one sort.
+Sentences are concatenated in one array, each as `<s> w1 .. wm </s>`.  The n-grams of order n are separated by sorting
+one 64-bit key per position: the n-gram without its first word, which has a number already, and that word.  Thus n-grams
+are sorted by their last word, then by the previous one, and so on, and every order costs one sort.
 
-On disk, text and tables are in files, and a part of them at a time is in memory.  The n-grams of order n are identified
-by one 64-bit key for every place: the n-gram without its first word, which has a number already, and that word.  The
-places are partitioned by their keys, and each part is sorted in memory; the numbers of the n-grams are partitioned by
-place again, so that the next order reads them in order.
+On disk, text and tables are in files, of which only a part is in memory at a time.  The positions are partitioned by
+the same keys, and each part is sorted in memory; the numbers of the n-grams are then partitioned by position, so that
+the next order reads them in order.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phrasetool.disk.columns import DiskColumn, Partitions, Records, drawn_cuts, even_cuts, parts_for
+from phrasetool.disk.columns import DiskColumn, Partitions, Records, even_cuts, parts_for, sampled_cuts
 from phrasetool.phrases import Int32Array, Int64Array, Phrases
 from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, UNKNOWN_WORD
 
-# The first words of every vocabulary that is counted with.
+# The first words of every vocabulary used for counting.
 MARKERS = [UNKNOWN_WORD, BEGIN_WORD, END_WORD]
 UNKNOWN_ID, BEGIN_ID, END_ID = range(3)
 _PLACE = [("key", np.int64), ("place", np.int64), ("context", np.int32)]
 _ROW = [("place", np.int64), ("row", np.int32)]
-# Bytes that a record takes while its part is worked on: itself, its sorted copy, and what is made of it.
+# Bytes that a record takes while its part is processed: itself, its sorted copy, and derived values.
 _PLACE_BYTES, _ROW_BYTES = 120, 40
 _LEAST_BLOCK, _BLOCK = 1 << 10, 1 << 18
 
@@ -37,13 +36,13 @@ class NgramCounts:
 
     Attributes:
         order: n.
-        raw: int64, shape (N,), how often each occurs.
-        adjusted: int64, shape (N,).  Of the highest order, and of n-grams that begin with `<s>`: as often as they
-            occur.  Of others: the number of distinct words before them (Kneser & Ney 1995; Chen & Goodman 1998,
+        raw: int64, shape (N,), number of occurrences.
+        adjusted: int64, shape (N,).  For the highest order, and for n-grams that begin with `<s>`: the number of
+            occurrences.  For others: the number of distinct words before them (Kneser & Ney 1995; Chen & Goodman 1998,
             section 2.7).
-        contexts: int32, shape (N,), the n-gram without its last word, its row in the table of order n - 1.
-        suffixes: int32, shape (N,), the n-gram without its first word, its row in the table of order n - 1.
-        places: int64, shape (N,), where in the text the last word of one occurrence is.
+        contexts: int32, shape (N,), row of the n-gram without its last word in the table of order n - 1.
+        suffixes: int32, shape (N,), row of the n-gram without its first word in the table of order n - 1.
+        places: int64, shape (N,), position in the text of the last word of one occurrence.
     """
 
     order: int
@@ -71,15 +70,15 @@ class CorpusCounts:
     orders: list[NgramCounts]
 
     def words(self, order: int, rows: Int64Array) -> Int32Array:
-        """The word ids of some n-grams, int32, shape (len(rows), order)."""
-        places = self.orders[order - 1].places[rows]
+        """Return the word ids of some n-grams, int32, shape (len(rows), order)."""
+        positions = self.orders[order - 1].places[rows]
         if order == 1:
             return rows.astype(np.int32)[:, None]
-        return self.text[places[:, None] + np.arange(1 - order, 1)]
+        return self.text[positions[:, None] + np.arange(1 - order, 1)]
 
 
 def mark_sentences(sentences: Phrases) -> tuple[Int32Array, Int32Array]:
-    """The text with markers, and the place of every word in its sentence (`<s>` is at 0)."""
+    """Return the text with markers, and the position of every word in its sentence (`<s>` is at 0)."""
     lengths = sentences.lengths
     starts = sentences.offsets[:-1] + 2 * np.arange(len(sentences))
     text = np.full(len(sentences.words) + 2 * len(sentences), END_ID, np.int32)
@@ -94,10 +93,10 @@ def mark_sentences(sentences: Phrases) -> tuple[Int32Array, Int32Array]:
 def count_ngrams(sentences: Phrases, vocabulary: int, order: int) -> CorpusCounts:
     """Count the n-grams of all orders up to `order`.
 
-    Memory: some 50 bytes a word of the corpus, and 40 bytes a distinct n-gram.
+    Memory: some 50 bytes per word of the corpus, and 40 bytes per distinct n-gram.
 
     Args:
-        sentences: word ids, 3 or more: the ids 0, 1 and 2 are those of `MARKERS`.
+        sentences: word ids of 3 or more; the ids 0, 1 and 2 are those of `MARKERS`.
         vocabulary: the number of words, markers included.
         order: 1 or more.
 
@@ -109,30 +108,30 @@ def count_ngrams(sentences: Phrases, vocabulary: int, order: int) -> CorpusCount
     if len(sentences.words) and not len(MARKERS) <= sentences.words.min() <= sentences.words.max() < vocabulary:
         raise ValueError(f"a word id is outside {len(MARKERS)}..{vocabulary - 1}")
     text, depths = mark_sentences(sentences)
-    places = np.flatnonzero(depths > 0)
-    raw = np.bincount(text[places], minlength=vocabulary)
+    positions = np.flatnonzero(depths > 0)
+    raw = np.bincount(text[positions], minlength=vocabulary)
     nowhere = np.zeros(vocabulary, np.int32)
-    # Rows of the table of the order at hand, for every place of the text.
+    # Row in the table of the current order, for every position of the text.
     rows = text
     orders = [NgramCounts(1, raw, raw, nowhere, nowhere, np.zeros(vocabulary, np.int64))]
     for n in range(2, order + 1):
-        places = places[depths[places] >= n - 1]
-        keys = rows[places].astype(np.int64) << 32 | text[places - (n - 1)]
+        positions = positions[depths[positions] >= n - 1]
+        keys = rows[positions].astype(np.int64) << 32 | text[positions - (n - 1)]
         permutation = np.argsort(keys)
         keys = keys[permutation]
         new = np.concatenate([np.ones(min(len(keys), 1), np.bool_), keys[1:] != keys[:-1]])
         firsts = np.flatnonzero(new)
-        sorted_places = places[permutation]
+        sorted_positions = positions[permutation]
         del permutation
-        examples = sorted_places[firsts]
+        examples = sorted_positions[firsts]
         raw = np.diff(np.append(firsts, len(keys)))
         suffixes = (keys[firsts] >> 32).astype(np.int32)
         orders[-1] = _adjust(orders[-1], suffixes, text)
         orders.append(NgramCounts(n, raw, raw, rows[examples - 1], suffixes, examples))
         del keys
         rows = np.empty(len(text), np.int32)
-        rows[sorted_places] = np.cumsum(new, dtype=np.int32) - 1
-        del sorted_places
+        rows[sorted_positions] = np.cumsum(new, dtype=np.int32) - 1
+        del sorted_positions
     return CorpusCounts(text, orders)
 
 
@@ -167,16 +166,16 @@ class DiskNgrams:
         return len(self.raw)
 
     def words_of(self, first: int, last: int) -> Int32Array:
-        """The word ids of rows first..last - 1, shape (R, n)."""
+        """Return the word ids of rows first..last - 1, shape (R, n)."""
         words: Int32Array = self.words.read(first, last).reshape(-1, self.order)
         return words
 
 
 class DiskText:
-    """A corpus on disk, its sentences with their markers.
+    """A corpus on disk: sentences with markers.
 
     Args:
-        folder: where files without a name are; None for the system's folder of temporary files.
+        folder: folder of the unnamed files; None for the system's folder of temporary files.
         memory: bytes that counting may take, in addition to the words themselves.
     """
 
@@ -194,10 +193,10 @@ class DiskText:
         self.column.append(mark_sentences(sentences)[0])
 
     def places(self, rows: DiskColumn, order: int) -> Iterator[tuple[Int64Array, Int64Array, Int32Array]]:
-        """Where n-grams of an order end, their keys, and the rows of their contexts, block by block.
+        """Yield the end positions of n-grams of an order, their keys, and the rows of their contexts, block by block.
 
         Args:
-            rows: int32, of the n-gram of the order below that ends at each place.
+            rows: int32, row of the n-gram of the order below that ends at each position.
             order: n, 2 or more.
         """
         for first in range(0, len(self.column), self.block):
@@ -205,7 +204,7 @@ class DiskText:
             words = np.full(order - 1 - before, BEGIN_ID, np.int32)
             words = np.concatenate([words, self.column.read(first - before, first + self.block)])
             size = len(words) - (order - 1)
-            # No sentence begins within its last n - 1 words.
+            # None of the last n - 1 words of an n-gram begins a sentence.
             inside = np.ones(size, np.bool_)
             for back in range(order - 1):
                 inside &= words[order - 1 - back : order - 1 - back + size] != BEGIN_ID
@@ -249,16 +248,16 @@ def _column(folder: str | None, values: Int32Array | Int64Array) -> DiskColumn:
 
 
 def _next_order(text: DiskText, lower: DiskNgrams, rows: DiskColumn, last: bool) -> tuple[DiskNgrams, DiskColumn]:
-    """The n-grams of the next order, and what number the one that ends at each place has, if that is needed."""
+    """Return the n-grams of the next order, and the row of the one that ends at each position, unless `last`."""
     folder, order, size = text.folder, lower.order + 1, len(text.column)
     raw = DiskColumn(folder, np.int64)
     contexts, suffixes = DiskColumn(folder, np.int32), DiskColumn(folder, np.int32)
     words = DiskColumn(folder, np.int32, order)
     parts = parts_for(size, _PLACE_BYTES, text.memory)
-    cuts = drawn_cuts(lambda: (keys for _, keys, _ in text.places(rows, order)), size, parts)
+    cuts = sampled_cuts(lambda: (keys for _, keys, _ in text.places(rows, order)), size, parts)
     by_key = Partitions(folder, _PLACE, cuts)
-    for places, keys, found in text.places(rows, order):
-        by_key.add(keys, key=keys, place=places, context=found)
+    for positions, keys, context_rows in text.places(rows, order):
+        by_key.add(keys, key=keys, place=positions, context=context_rows)
     by_place = Partitions(folder, _ROW, even_cuts(size, parts_for(size, _ROW_BYTES, text.memory)))
     for part in range(len(by_key)):
         records = by_key.take(part)
@@ -278,7 +277,7 @@ def _next_order(text: DiskText, lower: DiskNgrams, rows: DiskColumn, last: bool)
 
 
 def _with_first(lower: DiskNgrams, suffixes: Int32Array, keys: Int64Array) -> Int32Array:
-    """The words of n-grams: their first ones, which the keys hold, and those of their suffixes, in ascending order."""
+    """Return the words of n-grams: the first ones, from the keys, and those of the suffixes, which ascend."""
     words = np.empty((len(keys), lower.order + 1), np.int32)
     words[:, 0] = keys & 0xFFFFFFFF
     if len(keys):
@@ -287,7 +286,7 @@ def _with_first(lower: DiskNgrams, suffixes: Int32Array, keys: Int64Array) -> In
 
 
 def _by_place(records: Partitions, size: int, folder: str | None, last: bool) -> DiskColumn:
-    """The row at each place; 0 where there is none."""
+    """Return the row at each position; 0 where there is none."""
     rows = DiskColumn(folder, np.int32)
     for part, (first, end) in enumerate(records.bounds(0, 0 if last else size)):
         part_records: Records = records.take(part)
@@ -300,14 +299,14 @@ def _by_place(records: Partitions, size: int, folder: str | None, last: bool) ->
 def _adjusted(counts: DiskNgrams, suffixes: DiskColumn, folder: str | None) -> DiskNgrams:
     """Replace raw counts by the numbers of distinct words before, given the suffixes of the next order's n-grams."""
     adjusted = DiskColumn(folder, np.int64)
-    # Suffixes ascend: how often the last one of a piece occurs, the next piece says.
-    there, waiting = 0, 0
+    # Suffixes ascend; the last one of a piece may occur in the next piece, too.
+    current, waiting = 0, 0
     for piece in suffixes.pieces():
-        occurrences = np.bincount(piece - there)
+        occurrences = np.bincount(piece - current)
         occurrences[0] += waiting
         _append_adjusted(adjusted, counts, occurrences[:-1].astype(np.int64))
-        there, waiting = int(piece[-1]), int(occurrences[-1])
-    rest = np.zeros(len(counts) - there, np.int64)
+        current, waiting = int(piece[-1]), int(occurrences[-1])
+    rest = np.zeros(len(counts) - current, np.int64)
     rest[:1] = waiting
     _append_adjusted(adjusted, counts, rest)
     return DiskNgrams(counts.order, counts.raw, adjusted, counts.contexts, counts.suffixes, counts.words)

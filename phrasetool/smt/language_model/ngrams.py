@@ -16,7 +16,7 @@ BEGIN_WORD = b"<s>"
 END_WORD = b"</s>"
 # Value that kenlm gives the unknown word of a model that has none.
 UNKNOWN_LOG_PROBABILITY = -100.0
-# Models hold decimal logarithms, a decoder's features are natural ones.
+# Models contain decimal logarithms; a decoder's features are natural logarithms.
 LN10 = 2.302585092994046
 
 
@@ -39,7 +39,7 @@ class NgramTable:
         return len(self.words)
 
     def part(self, first: int, last: int) -> NgramTable:
-        """Rows first..last - 1."""
+        """Return rows first..last - 1."""
         rows = slice(first, last)
         return NgramTable(self.words[rows], self.log_probabilities[rows], self.backoffs[rows])
 
@@ -48,7 +48,7 @@ class NgramTable:
 class BackoffModel:
     """A back-off language model (Katz 1987, the form of an ARPA file).
 
-    p(w | h) is that of the n-gram hw if there is one, else the back-off of h (1 if there is no such n-gram) times
+    p(w | h) is that of the n-gram hw if it exists, else the back-off of h (1 if h is not an n-gram) times
     p(w | h without its first word).
 
     Attributes:
@@ -66,10 +66,10 @@ class BackoffModel:
 
 
 class SearchedModel(NamedTuple):
-    """Language models under their weights, as a search walks them.
+    """Language models with their weights, as a search uses them.
 
     Attributes:
-        model: what kernels take, an `Automaton` or a `Combination`; a search has it for itself.
+        model: argument of kernels: an `Automaton`, or a `Combination` that belongs to one search.
         weight: factor of its log10 scores, in addition to the natural logarithm of 10.
         begin_state: the state after `<s>`.
         end_word: the id of `</s>`.
@@ -82,30 +82,30 @@ class SearchedModel(NamedTuple):
 
 
 class TargetModel(Protocol):
-    """K language models of the target language; phrases and sentences are in the ids of `ids`."""
+    """K language models of the target language; phrases and sentences consist of the ids from `ids`."""
 
     def ids(self, words: Iterable[bytes]) -> Int32Array:
-        """The ids of words, int32; 0 for those that no model knows."""
+        """Return the ids of words, int32; 0 for words that no model has."""
 
     def known(self, words: Sequence[bytes]) -> npt.NDArray[np.bool_]:
-        """Which model has which word, bool, shape (K, W)."""
+        """Return which model has which word, bool, shape (K, W)."""
 
     def isolated(self, phrases: Phrases) -> DoubleArray:
-        """log10 of N phrases from the empty context, float64, shape (N, K)."""
+        """Return log10 of N phrases from the empty context, float64, shape (N, K)."""
 
     def walked(self, phrases: Phrases) -> tuple[Int32Array, DoubleArray]:
-        """The states after each of W words and what follows, shape (W,) each; see `TranslationOptions`."""
+        """Return the state after each word and log10 of the words that follow, shape (W,); see `TranslationOptions`."""
 
     def sentences(self, offsets: Int64Array, chosen: Int32Array, phrases: Phrases) -> DoubleArray:
-        """Natural logarithms of N sentences after `<s>`, float64, shape (N, K).
+        """Return natural logarithms of N sentences after `<s>`, float64, shape (N, K).
 
-        `</s>` follows a sentence, but not a last phrase without words, as Moses has it, nor no phrase at all.
+        `</s>` is scored after a sentence unless its last phrase has no words, as in Moses, or it has no phrases.
 
         Args:
-            offsets: int64, shape (N + 1,): where in `chosen` the phrases of each begin.
+            offsets: int64, shape (N + 1,): offsets of the sentences in `chosen`.
             chosen: int32, shape (P,): numbers of phrases.
-            phrases: of all of them, the words.
+            phrases: the words of all phrases.
         """
 
     def searched(self, weights: DoubleArray, room: int) -> SearchedModel:
-        """The models for one search under K weights, with room for `room` states where not all are known beforehand."""
+        """Return the models for one search with K weights, with room for `room` states created on demand."""

@@ -1,1 +1,1 @@
-"""Tuning: weights that make a decoder's translations of a development set good, by BLEU."""
+"""Tuning of a decoder's weights for a high BLEU on a development set."""

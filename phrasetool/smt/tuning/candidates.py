@@ -1,4 +1,4 @@
-"""The candidates that tuning learns from: n-best lists of all decoder runs together, without repetitions."""
+"""The candidates that tuning learns from: n-best lists of all decoder runs together, without duplicates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Weights = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class NBest:
-    """Candidates of each sentence from one decoder run, in order of falling model score.
+    """Candidates of each sentence from one decoder run, by descending model score.
 
     Attributes:
         sentence: int32, shape (N,), the sentence of each candidate.
@@ -33,7 +33,7 @@ class NBest:
 
 @kernel
 def model_score(features: FloatArray, i: int, weights: Weights) -> float:
-    """The weighted sum of the features of candidate i, in four parts that do not wait for each other."""
+    """Return the weighted sum of the features of candidate i, computed in four independent parts."""
     a = 0.0
     b = 0.0
     c = 0.0
@@ -63,8 +63,8 @@ def _best(features: FloatArray, offsets: Int64Array, weights: Weights, out: Int6
 class CandidatePool:
     """Distinct candidates of S sentences.
 
-    Two candidates of a sentence are the same if their features and BLEU statistics are: nothing that tuning reads
-    distinguishes them.  Candidates of a sentence keep the order in which they came.
+    Two candidates of a sentence are the same if their features and BLEU statistics are equal, because tuning reads
+    nothing else.  Candidates of a sentence keep the order in which they were added.
 
     Attributes:
         offsets: int64, shape (S + 1,), the first candidate of each sentence; a sentence may have none.
@@ -92,10 +92,10 @@ class CandidatePool:
         return len(self.features)
 
     def add(self, found: NBest) -> int:
-        """Add what is new among the candidates of a decoder run, and return how many that were.
+        """Add the new candidates of a decoder run, and return their number.
 
         Raises:
-            ValueError: shapes disagree, a sentence is not in the references, or a feature is NaN or infinite.
+            ValueError: shapes do not match, a sentence is not in the references, or a feature is NaN or infinite.
         """
         if found.features.shape != (len(found.words), self.features.shape[1]):
             raise ValueError(
@@ -104,7 +104,7 @@ class CandidatePool:
         if not np.isfinite(found.features).all():
             raise ValueError("a feature is NaN or infinite")
         statistics = bleu_statistics(found.sentence, found.words, self.references)
-        # Adding zero makes 0.0 of -0.0, which is equal but has other bits.
+        # Adding zero turns -0.0 into 0.0, which compares equal but has different bits.
         features = found.features.astype(np.float32) + np.float32(0)
         before = len(self)
         self._sentence = np.concatenate([self._sentence, found.sentence.astype(np.int32)])
@@ -119,7 +119,7 @@ class CandidatePool:
         return len(self) - before
 
     def _repeated(self) -> npt.NDArray[np.bool_]:
-        """Which candidates were there before, bool, shape (N,)."""
+        """Return which candidates repeat an earlier one, bool, shape (N,)."""
         order = np.argsort(self._hashes, kind="stable")
         same = np.flatnonzero(self._hashes[order[1:]] == self._hashes[order[:-1]])
         first, second = order[same], order[same + 1]
@@ -131,33 +131,33 @@ class CandidatePool:
         return repeated
 
     def best(self, weights: Weights) -> Int64Array:
-        """The best candidate of each sentence, the first of equals; int64, shape (S,), -1 where there is none."""
+        """Return the best candidate of each sentence, the first on a tie; int64, shape (S,), -1 where there is none."""
         out = np.full(self.sentences, -1, np.int64)
         _best(self.features, self.offsets, np.ascontiguousarray(weights, np.float64), out)
         return out
 
     def bleu(self, weights: Weights) -> float:
-        """Corpus BLEU (0 to 100) of the best candidates; a sentence without any counts as translated by nothing."""
+        """Return corpus BLEU (0 to 100) of the best candidates; without candidates, a translation is empty."""
         best = self.best(weights)
         rows = _nothing(self.references)
         rows[best >= 0] = self.statistics[best[best >= 0]]
         return corpus_bleu(rows)
 
     def varies(self) -> npt.NDArray[np.bool_]:
-        """Which features differ between two candidates of some sentence, bool, shape (F,)."""
+        """Return which features differ between two candidates of some sentence, bool, shape (F,)."""
         same = self._sentence[1:] == self._sentence[:-1]
         return ((self.features[1:] != self.features[:-1]) & same[:, None]).any(0)
 
 
 def first_best_bleu(found: NBest, references: Sequence[Phrases]) -> float:
-    """Corpus BLEU (0 to 100) of the first candidate of each sentence: what the decoder would have printed."""
+    """Return corpus BLEU (0 to 100) of the first candidates, which the decoder would have printed."""
     return corpus_bleu(first_best_statistics(found, references))
 
 
 def first_best_statistics(found: NBest, references: Sequence[Phrases]) -> Int32Array:
-    """BLEU statistics, shape (S, 9), of the first candidate of each of S sentences.
+    """Return BLEU statistics, shape (S, 9), of the first candidate of each of S sentences.
 
-    A sentence without candidates counts as translated by nothing.
+    The translation of a sentence without candidates counts as empty.
     """
     sentences, first = np.unique(found.sentence, return_index=True)
     rows = _nothing(references)
@@ -166,7 +166,7 @@ def first_best_statistics(found: NBest, references: Sequence[Phrases]) -> Int32A
 
 
 def normalised(weights: npt.ArrayLike) -> Weights:
-    """The weights divided by the sum of their absolute values, as mert-moses.pl writes them; float64, shape (F,).
+    """Return the weights divided by the sum of their absolute values, as in mert-moses.pl; float64, shape (F,).
 
     Raises:
         ValueError: all are 0, or one is NaN or infinite.
@@ -179,10 +179,10 @@ def normalised(weights: npt.ArrayLike) -> Weights:
 
 
 def normalised_start(pool: CandidatePool, weights: npt.ArrayLike) -> Weights:
-    """The weights an optimiser starts from, normalised.
+    """Return the normalised weights that an optimiser starts from.
 
     Raises:
-        ValueError: they are all 0, have NaN or infinity, or are not as many as the pool has features.
+        ValueError: they are all 0, one is NaN or infinite, or their number differs from that of the pool's features.
     """
     start = normalised(weights)
     if start.shape != (pool.features.shape[1],):
@@ -191,15 +191,15 @@ def normalised_start(pool: CandidatePool, weights: npt.ArrayLike) -> Weights:
 
 
 def normalised_as(weights: Weights, start: Weights, pool: CandidatePool) -> Weights:
-    """The weights with a sum of absolute values of 1, in which features that never vary keep the share they had.
+    """Return the weights with absolute sum 1, in which features that never vary keep their previous share.
 
-    Nothing is known of a feature that is the same in all candidates of a sentence.  Left to the normalisation its share
-    would shrink, or grow, with every run of an optimiser for no reason but the size of the other weights.
+    Nothing is learnt about a feature that is the same in all candidates of a sentence.  With plain normalisation, its
+    share would shrink or grow with every run of an optimiser, only because of the size of the other weights.
 
     Args:
         weights: float64, shape (F,), as learnt.
-        start: float64, shape (F,), normalised weights from before.
-        pool: what they were learnt from.
+        start: float64, shape (F,), previous weights, normalised.
+        pool: the candidates they were learnt from.
     """
     varies = pool.varies()
     size = np.abs(weights[varies]).sum()
@@ -212,18 +212,18 @@ def normalised_as(weights: Weights, start: Weights, pool: CandidatePool) -> Weig
 
 
 def _nothing(references: Sequence[Phrases]) -> Int32Array:
-    """Statistics of sentences translated by no words, int32, shape (S, 9)."""
+    """Return the statistics of empty translations, int32, shape (S, 9)."""
     rows = np.zeros((check_references(references), COLUMNS), np.int32)
     rows[:, REFERENCE_LENGTH] = np.min([reference.lengths for reference in references], axis=0)
     return rows
 
 
 def _hash_rows(sentence: Int32Array, features: FloatArray, statistics: Int32Array) -> npt.NDArray[np.uint64]:
-    """FNV-1a of each row, taken a number at a time; uint64, shape (N,)."""
+    """Return an FNV-1a hash of each row, computed number by number; uint64, shape (N,)."""
     hashes = np.full(len(sentence), FNV_BASIS)
     bits = np.ascontiguousarray(features).view(np.uint32)
     for column in (sentence.astype(np.uint32), *bits.T, *statistics.astype(np.uint32).T):
         hashes = (hashes ^ column) * FNV_PRIME
-        # FNV's upper bits do not reach its lower ones.
+        # In FNV the upper bits do not affect the lower ones.
         hashes ^= hashes >> np.uint64(29)
     return hashes

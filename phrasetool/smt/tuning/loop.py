@@ -1,7 +1,7 @@
 """The tuning loop: decode n-best lists, gather candidates, find new weights with an optimiser, decode again.
 
 Modelled on mert-moses.pl: the n-best lists of all runs are kept, a run's quality is the BLEU of its own first
-candidates, and the weights of the best run win (as with --return-best-dev), not those found last.
+candidates, and the weights of the best run are returned (as with --return-best-dev), not the last ones.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Optimiser = Callable[[CandidatePool, Weights, int], Weights]
 
 ALGORITHMS: dict[str, Optimiser] = {"mira": optimisers.optimise_mira, "pro": optimisers.optimise_pro}
 
-# mert-moses.pl stops when no weight changes by more.
+# mert-moses.pl stops when no weight changes by more than this.
 _SMALLEST_CHANGE = 1e-5
-# A restart multiplies or divides each weight by up to this.
+# A restart multiplies or divides each weight by up to this factor.
 _LARGEST_FACTOR = 2.0
 
 
@@ -34,10 +34,10 @@ class NBestDecoder:
     """A decoder of the development set, called with the weights that are tuned.
 
     Args:
-        translator: the model; the weights that are not tuned stay as they are in it.
+        translator: the model, with the values of the weights that are not tuned.
         sentences: S sentences of the development set, ids of the table's source words.
         options: of the search.
-        n_best: candidates a sentence, no two with the same words.
+        n_best: candidates per sentence, no two with the same words.
         tuned: bool, shape (F,), which weights are tuned.
         threads: for decoding.
         tick: called after each sentence.
@@ -52,17 +52,17 @@ class NBestDecoder:
     tick: Callable[[], None] = lambda: None
 
     def all_weights(self, weights: Weights) -> Weights:
-        """The tuned weights and those that are not, float64, shape (F,)."""
+        """Return the tuned weights together with the others, float64, shape (F,)."""
         whole = self.translator.weights.copy()
         whole[self.tuned] = weights
         return whole
 
     def __call__(self, weights: Weights, runner: Runner = run) -> NBest:
-        """Candidates under these weights; their words are ids of the table's target words.
+        """Return the candidates under these weights; their words are ids of the table's target words.
 
         Args:
-            weights: those that are tuned.
-            runner: has sentences translated.
+            weights: the tuned weights.
+            runner: runs the translation of sentences.
         """
         translator = self.translator.with_weights(self.all_weights(weights))
         counts, features, words = [], [], []
@@ -86,12 +86,12 @@ class TuningRun:
     """One run of the decoder.
 
     Attributes:
-        restart: which start it belongs to, from 0, the start that was given.
+        restart: number of its restart, from 0, which begins with the given start weights.
         run: its number, from 1.
-        weights: float64, shape (F,), what it decoded with.
-        bleu: of its first candidates, 0 to 100.
-        new: candidates that were not known before.
-        candidates: all known candidates.
+        weights: float64, shape (F,), weights that it decoded with.
+        bleu: BLEU of its first candidates, 0 to 100.
+        new: number of candidates that were not known before.
+        candidates: number of all known candidates.
         best: whether it is the best run so far, of all restarts.
     """
 
@@ -109,9 +109,9 @@ class TuningResult:
     """Result of tuning.
 
     Attributes:
-        best: the run with the highest BLEU, the first of equals.
+        best: the run with the highest BLEU, the first on a tie.
         runs: all runs, in order.
-        reasons: why each restart came to its end, in words.
+        reasons: the reason why each restart ended, in words.
     """
 
     best: TuningRun
@@ -120,7 +120,7 @@ class TuningResult:
 
     @property
     def weights(self) -> Weights:
-        """The weights of the best run, float64, shape (F,)."""
+        """Weights of the best run, float64, shape (F,)."""
         return self.best.weights
 
 
@@ -138,18 +138,18 @@ def tune(
 ) -> TuningResult:
     """Find weights under which a decoder's translations of a development set have a high BLEU.
 
-    A restart ends after `iterations` runs, after `patience` runs without a better BLEU of its own, when a run brings no
-    new candidate, or when no weight changes by 1e-5.
+    A restart ends after `iterations` runs, after `patience` runs without a better BLEU in this restart, when a run adds
+    no new candidate, or when no weight changes by 1e-5.
 
     Args:
-        decode: n-best lists of the whole development set under given weights.
+        decode: returns the n-best lists of the whole development set under given weights.
         references: R references of S sentences each, word ids as in the n-best lists.
         start: shape (F,), weights to begin with, not all 0; only their ratios matter.
         algorithm: `mira`, `pro`, or a function.
-        iterations: decoder runs of a restart, at most.
-        restarts: how often to start: first from `start`, then from random changes of it (see `perturbed`).
+        iterations: maximum number of decoder runs of a restart.
+        restarts: number of starts: first from `start`, then from random changes of it (see `perturbed`).
         patience: see above.
-        seed: of everything random.
+        seed: random seed.
         report: called with each run as soon as it is measured.
 
     Raises:
@@ -180,13 +180,13 @@ def tune(
             since_best = 0 if bleu > best_here else since_best + 1
             best_here = max(best_here, bleu)
             if number == iterations:
-                reasons.append(f"{iterations} runs were done")
+                reasons.append(f"{iterations} runs were completed")
                 break
             if since_best == patience:
                 reasons.append(f"no better BLEU in {patience} runs")
                 break
             if not new:
-                reasons.append("the decoder found nothing new")
+                reasons.append("the decoder found no new hypotheses")
                 break
             before, weights = weights, optimise(pool, weights, int(rng.integers(1 << 31)))
             if np.abs(weights - before).max() < _SMALLEST_CHANGE:
@@ -196,10 +196,10 @@ def tune(
 
 
 def perturbed(weights: Weights, rng: np.random.Generator) -> Weights:
-    """The weights, each multiplied by a random number from 1/2 to 2 (uniform in the logarithm), normalised.
+    """Return normalised weights after multiplying each by a random factor from 1/2 to 2 (uniform in the logarithm).
 
     A weight of 0 becomes uniform between plus and minus half of the mean absolute weight.  Other weights keep their
-    sign: a decoder with the sign of its language model turned finds nothing to learn from.
+    sign: a decoder with an inverted language-model weight finds nothing to learn from.
 
     Args:
         weights: float64, shape (F,), not all 0.

@@ -6,8 +6,8 @@ the paper, weights are averaged over sentences (kbmira: over sentences that chan
 
 **PRO**: Hopkins and May, Tuning as Ranking (EMNLP 2011).  Pairs of candidates whose BLEU+1 differs are drawn from every
 sentence, and a linear classifier learns which of the two is the better one from the difference of their
-features.  BLEU+1 is taken with a smoothed brevity penalty: without, translations become too short (Nakov, Guzman and
-Vogel, Optimizing for Sentence-Level BLEU+1 Yields Short Translations, COLING 2012).
+features.  BLEU+1 has a smoothed brevity penalty: without it, translations become too short (Nakov, Guzman and Vogel,
+Optimizing for Sentence-Level BLEU+1 Yields Short Translations, COLING 2012).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 from phrasetool.smt.evaluation.bleu import COLUMNS, LENGTH, ORDER, REFERENCE_LENGTH, sentence_bleu_plus_one
 from phrasetool.smt.tuning.candidates import CandidatePool, Weights, model_score, normalised_as, normalised_start
 
-# Newton's method takes few steps however the features are scaled, but its matrix has the square of their number.
+# Newton's method takes few steps whatever the scale of the features, but its matrix is quadratic in their number.
 _MOST_FOR_NEWTON = 300
 
 
 @kernel
 def _background_bleu(statistics: Int32Array, i: int, background: Weights) -> float:
-    """BLEU of a candidate together with the background corpus, times the length of all references of both."""
+    """Return BLEU of a candidate together with the background corpus, times the total reference length of both."""
     matches = 1.0
     totals = 1.0
     for n in range(ORDER):
@@ -52,7 +52,7 @@ def _epoch(
     step: float,
     decay: float,
 ) -> None:
-    """Go through the sentences once; `total` gathers the weights after each of them."""
+    """Process the sentences once; the weights after each of them are added to `total`."""
     for s in order:
         first = offsets[s]
         hope = first
@@ -97,10 +97,10 @@ def optimise_mira(
     step: float = 0.01,
     decay: float = 0.999,
 ) -> Weights:
-    """Weights under which the best candidates of the pool have a high BLEU.
+    """Return weights under which the best candidates of the pool have a high BLEU.
 
-    Of the average weights after each epoch, those with the best BLEU on the pool are taken, even if the start was
-    better there: in a loop, the next decoder run tells, and it finds candidates that the start did not find.
+    Of the average weights after each epoch, those with the best BLEU on the pool are returned, even if the start was
+    better there: in a loop, the next decoder run evaluates them and finds candidates that the start did not find.
 
     Args:
         pool: candidates of all decoder runs so far.
@@ -108,7 +108,7 @@ def optimise_mira(
         seed: of the order of sentences in each epoch.
         epochs: passes over the pool.
         step: C, the largest step towards a hope candidate.
-        decay: of the background corpus, a sentence.
+        decay: of the background corpus, per sentence.
 
     Returns:
         float64, shape (F,); the sum of absolute values is 1.  Features that never vary keep their share of it.
@@ -120,7 +120,7 @@ def optimise_mira(
     rng = np.random.default_rng(seed)
     weights, total = start.copy(), np.zeros_like(start)
     background = np.ones(COLUMNS)
-    # A sentence with one candidate has nothing to teach.
+    # Nothing can be learnt from a sentence with one candidate.
     sentences = np.flatnonzero(np.diff(pool.offsets) > 1)
     best, best_bleu = start, -1.0
     for _ in range(epochs):
@@ -145,18 +145,18 @@ def optimise_pro(
     strength: float = 1.0,
     interpolation: float = 0.5,
 ) -> Weights:
-    """Weights that rank the candidates of a sentence as BLEU+1 does.
+    """Return weights that rank the candidates of a sentence as BLEU+1 does.
 
     Args:
         pool: candidates of all decoder runs so far.
-        start_weights: shape (F,), the weights before, not all 0; only their ratios matter.
+        start_weights: shape (F,), the previous weights, not all 0; only their ratios matter.
         seed: of the pairs drawn.
         pairs: Gamma, pairs drawn from each sentence.
-        kept: Xi, pairs kept of them: those that differ most.
+        kept: Xi, pairs kept from each sentence: those that differ most.
         minimum_difference: in BLEU+1 points; pairs that differ less are not kept.
         strength: inverse of the weight of the L2 penalty (C of scikit-learn; 1 / lambda of MegaM).
-        interpolation: Psi, the share of what is learnt in the result; the rest is the weights before (0.1 in the paper,
-            which needs some three times as many decoder runs).
+        interpolation: Psi, the share of the learnt weights in the result; the rest is the previous weights (0.1 in the
+            paper, which needs some three times as many decoder runs).
 
     Returns:
         float64, shape (F,); the sum of absolute values is 1.  Features that never vary keep their share of it.
@@ -183,7 +183,7 @@ def sample_pairs(
     Args:
         pool: candidates to draw from.
         rng: source of randomness.
-        pairs, kept, minimum_difference: see `optimise`.
+        pairs, kept, minimum_difference: see `optimise_pro`.
 
     Returns:
         The better and the worse candidate of each pair, as positions in the pool: int64, shape (P,) each.
@@ -193,25 +193,25 @@ def sample_pairs(
     for first, end in zip(pool.offsets[:-1].tolist(), pool.offsets[1:].tolist(), strict=True):
         if end - first < 2:
             continue
-        one, other = rng.integers(first, end, (2, pairs))
-        difference = scores[one] - scores[other]
+        left, right = rng.integers(first, end, (2, pairs))
+        difference = scores[left] - scores[right]
         far = np.flatnonzero(np.abs(difference) > minimum_difference)
         far = far[np.argsort(-np.abs(difference[far]), kind="stable")[:kept]]
         up = difference[far] > 0
-        better.append(np.where(up, one[far], other[far]))
-        worse.append(np.where(up, other[far], one[far]))
+        better.append(np.where(up, left[far], right[far]))
+        worse.append(np.where(up, right[far], left[far]))
     return np.concatenate(better), np.concatenate(worse)
 
 
 def _separate(differences: npt.NDArray[np.float64], strength: float) -> Weights:
-    """Weights of a logistic regression that tells differences from their negatives; all 0 if there is none."""
+    """Return weights of a logistic regression that separates differences from their negatives; 0 if there are none."""
     count, features = differences.shape
     if not differences.any():
         return np.zeros(features)
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    # A difference and its negative have the same loss, so one of the two with twice the weight stands for both.
+    # A difference and its negative have the same loss, so one of the two with twice the weight represents both.
     signs = np.where(np.arange(count) % 2, 1.0, -1.0)
     if count == 1:
         differences, signs = np.repeat(differences, 2, 0), np.array([1.0, -1.0])

@@ -1,7 +1,7 @@
-"""Rerank n-best lists with weights that were tuned for more features than the decoder had.
+"""Reranking of n-best lists with weights that were tuned for more features than the decoder had.
 
-A list holds the features of each hypothesis and their weighted sum, so least squares recovers the weights that the
-decoder used.  Costs that all hypotheses of a sentence share (that of an unknown word) need not be listed.
+A list contains the features of each hypothesis and their weighted sum, so least squares recovers the weights that the
+decoder used.  Costs that all hypotheses of a sentence share (such as that of an unknown word) need not be listed.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from phrasetool.smt.evaluation.bleu import bleu_statistics, sentence_bleu_plus_o
 from phrasetool.smt.tuning import optimisers
 from phrasetool.smt.tuning.candidates import CandidatePool, NBest, Weights
 
-# Lists are written with six digits.
+# Largest unexplained share of the variance that counts as rounding: lists are written with six digits.
 _EXPLAINED = 0.01
 
 
 @dataclass(frozen=True)
 class ListWeights:
-    """The weights that a list was made with.
+    """The weights that an n-best list was created with.
 
     Attributes:
         weights: float64, shape (F,).
-        unexplained: the share of the variance of the totals within sentences that they leave.
+        unexplained: the share of the variance of the totals within sentences that the weights do not explain.
     """
 
     weights: Weights
@@ -39,7 +39,7 @@ class ListWeights:
 
 
 def list_weights(features: DoubleArray, totals: DoubleArray, sentences: Int64Array) -> ListWeights:
-    """The weights whose sums are the totals, as far as hypotheses of a sentence differ.
+    """Fit the weights whose weighted sums are the totals, up to a constant per sentence.
 
     Args:
         features: shape (N, F).
@@ -47,7 +47,7 @@ def list_weights(features: DoubleArray, totals: DoubleArray, sentences: Int64Arr
         sentences: int64, shape (N,), ascending.
     """
     inside, target = centred(features, sentences), centred(totals[:, None], sentences)[:, 0]
-    # Features of one size, so that none is taken for noise.
+    # Features are scaled to the same size, so that none is treated as noise.
     sizes = np.sqrt((inside**2).mean(0)) if len(inside) else np.zeros(features.shape[1])
     sizes[sizes == 0] = 1
     weights = np.linalg.lstsq(inside / sizes, target, rcond=1e-6)[0] / sizes
@@ -57,27 +57,27 @@ def list_weights(features: DoubleArray, totals: DoubleArray, sentences: Int64Arr
 
 
 def centred(values: DoubleArray, sentences: Int64Array) -> DoubleArray:
-    """Values, shape (N, F), less their mean over the hypotheses of a sentence."""
+    """Return values, shape (N, F), minus their mean over the hypotheses of a sentence."""
     _, rows, counts = np.unique(sentences, return_inverse=True, return_counts=True)
     sums = np.zeros((len(counts), values.shape[1]))
     np.add.at(sums, rows, values)
-    means: DoubleArray = values - (sums / counts[:, None])[rows]
-    return means
+    deviations: DoubleArray = values - (sums / counts[:, None])[rows]
+    return deviations
 
 
 def best_first(scores: DoubleArray, sentences: Int64Array) -> Int64Array:
-    """The hypotheses of each sentence by falling score, equals in the order they had; int64, shape (N,)."""
+    """Return the hypotheses of each sentence by descending score, ties in their order; int64, shape (N,)."""
     order: Int64Array = np.lexsort((-scores, sentences))
     return order
 
 
 def first_lines(sentences: Int64Array) -> Int64Array:
-    """Where the hypotheses of each sentence begin, for those that have any; int64, shape (S,)."""
+    """Return the index of the first hypothesis of each sentence that has any; int64, shape (S,)."""
     return np.unique(sentences, return_index=True)[1]
 
 
 def oracle(words: Phrases, sentences: Int64Array, references: Sequence[Phrases]) -> Int64Array:
-    """The hypothesis of each sentence with the highest BLEU+1, the first of equals; int64, shape (S,).
+    """Return the hypothesis of each sentence with the highest BLEU+1, the first on a tie; int64, shape (S,).
 
     Args:
         words: N hypotheses.
@@ -98,13 +98,13 @@ def tuned_weights(
     *,
     together: bool = False,
 ) -> Weights:
-    """Weights by MIRA under which the best hypotheses have a high BLEU; float64, shape (F,).
+    """Return weights tuned by MIRA for a high BLEU of the best hypotheses; float64, shape (F,).
 
-    Features whose weight at the start is not 0 are one feature, the score that the lists were made with, unless all are
-    tuned together.  Lists hold only what that score found good, so that most of what can be learnt about its features
-    holds for these lists alone.  On halves of a development set of 1,014 sentences, in turn for tuning and for testing,
-    BLEU rose from 41.4 to 42.8 with the score as one, and to 42.2 at most with its 14 features apart; these alone,
-    without a new one, lost 1.  Tuned on all of it, both did as well on test sets.
+    Features whose start weight is not 0 are combined into one, the score that the lists were created with, unless all
+    are tuned together.  Lists contain only hypotheses that this score ranks high, so most of what can be learnt about
+    its features holds for these lists only.  On halves of a development set of 1,014 sentences, used in turn for tuning
+    and for testing, BLEU rose from 41.4 to 42.8 with the score as one feature, and to 42.2 at most with its 14 features
+    separate; these alone, without a new feature, lost 1.  Tuned on all of it, both did equally well on test sets.
 
     Args:
         features: shape (N, F).
@@ -113,7 +113,7 @@ def tuned_weights(
         references: of all sentences, in the same ids.
         start: shape (F,), 0 for new features.
         seed: of the order of sentences.
-        together: tune all features.
+        together: tune all features separately instead of combining those of the decoder.
 
     Raises:
         ValueError: the start is all 0, or a feature is not finite.
@@ -121,7 +121,7 @@ def tuned_weights(
     if together:
         return _mira(features, words, sentences, references, start, seed)
     new = np.flatnonzero(start == 0)
-    # A new feature is brought to the size of the score: a step of MIRA is as large as the features are.
+    # New features are scaled to the size of the score, because a step of MIRA is proportional to the features.
     own = features @ start
     inside = np.sqrt((centred(np.column_stack([own, features[:, new]]), sentences) ** 2).mean(0))
     sizes = np.where(inside[1:] > 0, inside[0] / np.where(inside[1:] > 0, inside[1:], 1), 1.0)

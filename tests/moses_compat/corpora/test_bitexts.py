@@ -1,4 +1,4 @@
-""""""
+"""Readers of bitexts, word alignments and alignment priors, and the errors that they raise."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from tests.commands import write
 from tests.listed_alignments import alignments_of
-from tests.moses_compat.experiments.watching import Told
+from tests.moses_compat.experiments.watching import RecordingWatch
 from tests.variants import for_each
 
 position = st.one_of(st.integers(0, 12), st.sampled_from([99, 100, 32767]))
@@ -100,9 +100,7 @@ def test_fits_the_bitext(tmp_path):
     assert len(read_alignments(str(path), lengths, lengths)) == 2
     with pytest.raises(DataError, match=r"aligned.gz: 2 lines for a bitext of 3 sentence pairs"):
         read_alignments(str(path), np.array([1, 2, 3]), np.array([1, 2, 3]))
-    with pytest.raises(
-        DataError, match=r"aligned.gz:2: the point 0-1 is outside of its sentence pair of 2 and 1 words"
-    ):
+    with pytest.raises(DataError, match=r"aligned.gz:2: the point 0-1 is outside its sentence pair of 2 and 1 words"):
         read_alignments(str(path), lengths, np.array([1, 1]))
 
 
@@ -223,18 +221,18 @@ def test_lines_without_words_are_no_shared_sentences(tmp_path):
 
 def test_one_file_is_no_bitext(tmp_path):
     path = write(tmp_path / "s", b"a b\n")
-    with pytest.raises(PhraseToolError, match="s: is the file of the source, too; expected its translation"):
+    with pytest.raises(PhraseToolError, match="s: is also the source file; expected its translation"):
         read_sentence_pairs(str(path), f"{tmp_path}/./s")
 
 
 @pytest.mark.parametrize(("copied", "told"), [(0, False), (9, False), (10, True)])
 def test_sides_that_are_alike(tmp_path, copied, told):
-    """All sentences are equally long, and some have words of both languages."""
+    """Ten equal sentences of ten cause a warning; nine do not, nor do equal lengths and shared words."""
     source = b"".join(b"x%d y z\n" % i for i in range(10))
     lines = source.splitlines(keepends=True)
     target = b"".join([*lines[:copied], *(line.replace(b"y", b"x%d" % i) for i, line in enumerate(lines[copied:]))])
     paths = tuple(str(write(tmp_path / name, text)) for name, text in (("s", source), ("t", target)))
-    watch = Told()
+    watch = RecordingWatch()
     warn_of_copies(paths, read_sentence_pairs(*paths), watch)
     expected = f"10 of 10 sentences of {tmp_path}/t are the same as in {tmp_path}/s; expected their translations"
     assert watch.warned == ([expected] if told else [])

@@ -1,4 +1,4 @@
-"""Texts of one language against obvious readers; factored words, of which the first factor counts, as in Moses."""
+"""Monolingual texts, compared with naive readers; only the first factor of a word is used, as in Moses."""
 
 import gzip
 
@@ -28,7 +28,7 @@ from tests.commands import run_inside, write
 from tests.variants import for_each
 
 
-# Marks of UTF-8 and UTF-16, zeros as UTF-16 has them, and carriage returns without any line feed are not such texts.
+# Not such texts: byte order marks, zero bytes as in UTF-16, and carriage returns without any line feed.
 @given(
     st.binary(max_size=200)
     .filter(lambda text: text[:1] not in (b"\xef", b"\xff", b"\xfe") and b"\0" not in text[:64])
@@ -43,7 +43,7 @@ def test_blocks_are_whole_lines(workspace, text, chunk):
     assert all(block.endswith(b"\n") for block in blocks)
     expected = text + b"\n" if text and not text.endswith(b"\n") else text
     assert b"".join(blocks) == expected
-    # A language model is of words as lmplz reads them.
+    # In the text of a language model, carriage returns and zero bytes are blanks, as in lmplz.
     as_lmplz = expected.replace(b"\r", b" ").replace(b"\0", b" ")
     if as_lmplz.strip(b" \t\n"):
         assert b"".join(corpus_blocks([str(path)])) == as_lmplz
@@ -74,16 +74,16 @@ def test_forbidden_words_are_named_with_their_line(tmp_path, monkeypatch):
 
 
 def test_words_without_escapes(tmp_path):
-    one, two = write(tmp_path / "one.gz", b"a  &apos;s\tb\n\n"), write(tmp_path / "two", b"c")
-    assert list(unescaped_sentences([str(one), str(two)])) == [[b"a", b"'s", b"b"], [], [b"c"]]
+    first, second = write(tmp_path / "one.gz", b"a  &apos;s\tb\n\n"), write(tmp_path / "two", b"c")
+    assert list(unescaped_sentences([str(first), str(second)])) == [[b"a", b"'s", b"b"], [], [b"c"]]
 
 
 def test_texts_are_read_with_escapes_undone(tmp_path):
     path = write(tmp_path / "text.gz", b"a  b &apos;s\n's a\r\n\tc &amp;amp;")
-    seen = []
-    texts, symbols = read_texts(str(path), lambda position, count: seen.append(count))
+    counts = []
+    texts, symbols = read_texts(str(path), lambda position, count: counts.append(count))
     assert [symbols.join(text) for text in texts] == [b"a b 's", b"'s a", b"c &amp;"]
-    assert seen[-1] == 3
+    assert counts[-1] == 3
     texts, symbols = read_texts(str(path), as_written=True)
     assert [symbols.join(text) for text in texts] == [b"a b &apos;s", b"'s a", b"c &amp;amp;"]
 
@@ -126,13 +126,13 @@ def test_no_lines_at_all(tmp_path):
 
 
 def test_the_first_factor_is_read_and_it_is_said(monkeypatch):
-    heard = []
-    monkeypatch.setattr(paths, "listeners", [heard.append])
+    messages = []
+    monkeypatch.setattr(paths, "listeners", [messages.append])
     plain = b"das haus &#124;\n\nx <seg> <b> *EPS*x\n"
     assert surface_words(plain) is plain
-    assert heard == []
+    assert messages == []
     assert surface_words(b"das|ART haus|N\tist||V x|\n|y".replace(b"|y", b"y|1|2|3"), "f") == b"das haus\tist x\ny"
-    assert heard == ["f: 5 words have factors, as in word|TAG; as in Moses, only the first of each is read"]
+    assert messages == ["f: 5 words have factors, as in word|TAG; as in Moses, only the first of each is read"]
 
 
 @for_each(
@@ -225,11 +225,11 @@ def test_empty_lines_are_left_out_where_nothing_stands_beside_them(tmp_path):
 
 
 def test_both_sides(tmp_path):
-    one, two = str(write(tmp_path / "1", b"a\nb\n")), str(write(tmp_path / "2", b"x\ny\n"))
-    assert read_line_pairs(one, two) == (["a", "b"], ["x", "y"])
+    source, target = str(write(tmp_path / "1", b"a\nb\n")), str(write(tmp_path / "2", b"x\ny\n"))
+    assert read_line_pairs(source, target) == (["a", "b"], ["x", "y"])
     with pytest.raises(DataError, match=r"the file ends after 2 lines, but .* has 3"):
-        read_line_pairs(one, str(write(tmp_path / "3", b"x\ny\nz\n")))
+        read_line_pairs(source, str(write(tmp_path / "3", b"x\ny\nz\n")))
     with pytest.raises(PhraseToolError, match="is the file of the source, too"):
-        read_line_pairs(one, one)
+        read_line_pairs(source, source)
     with pytest.raises(PhraseToolError, match="cannot be both sides"):
         read_line_pairs("-", "-")

@@ -47,7 +47,7 @@ def test_gzip_length_and_count_filters_and_vocabulary_order(tmp_path):
     data = b"a b c ||| x ||| 5\na ||| x ||| 2\nb ||| z ||| 1\nq ||| ||| 9\na ||| y ||| 2\n"
     pairs = read(tmp_path, gzip.compress(data), max_length=2, min_count=2)
     assert shown(pairs) == [(b"a", b"x", 2), (b"a", b"y", 2)]
-    # Words that only occur in pairs left out are no words of the vocabulary.
+    # Words that occur only in omitted pairs are not in the vocabulary.
     assert pairs.source_vocabulary.words == [b"<unk>", b"a"]
     assert pairs.target_vocabulary.words == [b"<unk>", b"x", b"y"]
     assert pairs.source_vocabulary.counts.tolist() == [0, 2]

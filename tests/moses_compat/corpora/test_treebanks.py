@@ -37,12 +37,12 @@ def test_words_ranges_comments_and_empty_nodes(tmp_path):
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n"])
 def test_the_last_empty_line_may_be_missing(tmp_path, end):
-    assert [one.words for one in read(tmp_path, row(1, "a", "X").rstrip("\n") + end)] == [("a",)]
+    assert [sentence.words for sentence in read(tmp_path, row(1, "a", "X").rstrip("\n") + end)] == [("a",)]
 
 
 def test_carriage_returns_and_compressed_files(tmp_path):
     text = (row(1, "a", "X") + "\n" + row(1, "b", "X") + "\n").replace("\n", "\r\n")
-    assert [one.words for one in read(tmp_path, gzip.compress(text.encode()))] == [("a",), ("b",)]
+    assert [sentence.words for sentence in read(tmp_path, gzip.compress(text.encode()))] == [("a",), ("b",)]
 
 
 @for_each(
@@ -64,10 +64,10 @@ def test_carriage_returns_and_compressed_files(tmp_path):
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_line(tmp_path, text, line, message):
-    with pytest.raises(DataError) as refused:
+    with pytest.raises(DataError) as error:
         read(tmp_path, text)
-    assert f"a.conllu:{line}: " in str(refused.value)
-    assert message in str(refused.value)
+    assert f"a.conllu:{line}: " in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# a comment\n"])

@@ -138,7 +138,7 @@ def test_a_fault_keeps_its_line_in_a_restricted_model(tmp_path):
     path = str(write(tmp_path / "bad.arpa", text))
     with pytest.raises(DataError, match=r"bad.arpa:19: the first 2 words of this 3-gram are no 2-gram"):
         load_language_model(path, [b"a", b"b"])
-    # The 3-gram is not read then.
+    # Without b in the vocabulary, the 3-gram is skipped.
     assert load_language_model(path, [b"a"]).words == [b"<unk>", b"<s>", b"</s>", b"a"]
 
 
@@ -158,7 +158,7 @@ def test_numbers_read_back(workspace, values):
     path = workspace / "numbers.arpa"
     save(BackoffModel(words, [table]), path)
     result = read(path).tables[0].log_probabilities
-    # Nine decimals are exact down to a tenth, and close below.
+    # Nine decimals are exact for magnitudes above 0.1, and close for smaller ones.
     np.testing.assert_array_equal(result[numbers < -0.1], numbers[numbers < -0.1])
     np.testing.assert_allclose(result, numbers, rtol=0, atol=1e-9)
     texts = [line.split(b"\t")[0] for line in path.read_bytes().split(b"\n") if b"\t" in line]
@@ -177,24 +177,24 @@ def test_scores_and_states_are_those_of_kenlm(workspace, model, sentences, with_
     path = workspace / "kenlm.arpa"
     save(model, path)
     if not with_unknown:
-        # The unknown word has another name then, and the model none.
+        # Rename <unk>, so that the model has no unknown word.
         path.write_bytes(path.read_bytes().replace(b"<unk>", b"d"))
-    theirs = kenlm.Model(str(path), quiet())
-    ours = load_language_model(str(path))
+    kenlm_model = kenlm.Model(str(path), quiet())
+    loaded = load_language_model(str(path))
     states = {}
     for sentence in sentences:
         words = [VOCABULARY[i] if i else b"never-seen" for i in sentence]
         text = b" ".join(words).decode()
-        result = score_sentence(ours, words)
-        assert result == pytest.approx([score for score, _, _ in theirs.full_scores(text)], abs=1e-5)
-        assert result.sum() == pytest.approx(theirs.score(text), abs=1e-4)
-        before, after, state = kenlm.State(), kenlm.State(), ours.begin_state
-        theirs.BeginSentenceWrite(before)
+        result = score_sentence(loaded, words)
+        assert result == pytest.approx([score for score, _, _ in kenlm_model.full_scores(text)], abs=1e-5)
+        assert result.sum() == pytest.approx(kenlm_model.score(text), abs=1e-4)
+        before, after, state = kenlm.State(), kenlm.State(), loaded.begin_state
+        kenlm_model.BeginSentenceWrite(before)
         for word in words:
-            theirs.BaseScore(before, word.decode(), after)
+            kenlm_model.BaseScore(before, word.decode(), after)
             before, after = after, kenlm.State()
-            _, state = score_words(ours, ours.ids([word]), state)
-            # Equal where kenlm's are, so that a decoder recombines as often.
+            _, state = score_words(loaded, loaded.ids([word]), state)
+            # States are equal where kenlm's are, so that a decoder recombines the same hypotheses.
             assert states.setdefault(before, state) == state
 
 
@@ -203,9 +203,9 @@ def test_the_unknown_word(tmp_path, unknown):
     text = SMALL.replace(b"<unk>", unknown or b"dd")
     path = write(tmp_path / "small.arpa", text)
     model = load_language_model(str(path))
-    theirs = kenlm.Model(str(path), quiet())
+    kenlm_model = kenlm.Model(str(path), quiet())
     assert model.words[0] == b"<unk>"
-    expected = [score for score, _, _ in theirs.full_scores("zz a zz b")]
+    expected = [score for score, _, _ in kenlm_model.full_scores("zz a zz b")]
     assert score_sentence(model, [b"zz", b"a", b"zz", b"b"]) == pytest.approx(expected, abs=1e-6)
     assert score_sentence(model, [b"zz"])[0] == pytest.approx(-0.5 + (-2.0 if unknown else -100.0))
 
@@ -225,14 +225,14 @@ def test_a_restricted_vocabulary_changes_no_score(workspace, model, history):
 @pytest.mark.parametrize("name", ["lm3.train.arpa.gz", "lm5.pruned.arpa.gz"])
 def test_scores_of_the_reference(reference, name):
     path = reference / name
-    theirs, ours = kenlm.Model(str(path), quiet()), load_language_model(str(path))
+    kenlm_model, model = kenlm.Model(str(path), quiet()), load_language_model(str(path))
     lines = (reference / "test_2016_flickr.moses.en").read_bytes().split(b"\n")[:300]
     # German sentences: mostly unknown words.
     lines += gzip.decompress((reference.parent / "train.de.gz").read_bytes()).split(b"\n")[:100]
     for line in lines:
         words = line.split()
-        expected = [score for score, _, _ in theirs.full_scores(line.decode())]
-        np.testing.assert_allclose(score_sentence(ours, words), expected, rtol=0, atol=1e-5)
+        expected = [score for score, _, _ in kenlm_model.full_scores(line.decode())]
+        np.testing.assert_allclose(score_sentence(model, words), expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.requires_reference
@@ -243,17 +243,17 @@ def test_the_reference_estimated_again(reference):
 
     symbols = Symbols(MARKERS)
     sentences = symbols.read_lines(gzip.decompress((reference.parent / "train.en.gz").read_bytes()))
-    ours = estimate_language_model(symbols.words, sentences, 3).model
-    theirs = read(reference / "lm3.train.arpa.gz")
-    assert ours.words == theirs.words
-    for mine, expected in zip(ours.tables, theirs.tables, strict=True):
-        np.testing.assert_array_equal(mine.words, expected.words)
-        np.testing.assert_allclose(mine.log_probabilities, expected.log_probabilities, rtol=0, atol=1e-5)
-        np.testing.assert_allclose(mine.backoffs, expected.backoffs, rtol=0, atol=1e-5)
+    estimated = estimate_language_model(symbols.words, sentences, 3).model
+    reference_model = read(reference / "lm3.train.arpa.gz")
+    assert estimated.words == reference_model.words
+    for table, expected in zip(estimated.tables, reference_model.tables, strict=True):
+        np.testing.assert_array_equal(table.words, expected.words)
+        np.testing.assert_allclose(table.log_probabilities, expected.log_probabilities, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(table.backoffs, expected.backoffs, rtol=0, atol=1e-5)
 
 
 def pruned_arpa(rng):
-    """A model of order 4 as SRILM may leave it: contexts may be missing that longer n-grams end with, rarely others."""
+    """Return a model of order 4 as pruned by SRILM: missing contexts are mostly suffixes of longer n-grams."""
     words = [b"<s>", b"</s>", b"a", b"b", b"c"]
     levels = [[(word,) for word in [b"<unk>", *words]]]
     for n, chance in ((2, 0.8), (3, 0.5), (4, 0.3)):
@@ -262,11 +262,11 @@ def pruned_arpa(rng):
         levels.append(rng.sample(kept, len(kept)))
     for n in (2, 3):
         endings = {gram[1:] for gram in levels[n]}
-        gone = [gram for gram in levels[n - 1] if rng.random() < (0.15 if gram in endings else 0.005)][:1]
-        levels[n - 1] = [gram for gram in levels[n - 1] if gram not in gone]
+        removed = [gram for gram in levels[n - 1] if rng.random() < (0.15 if gram in endings else 0.005)][:1]
+        levels[n - 1] = [gram for gram in levels[n - 1] if gram not in removed]
         if rng.random() < 0.8:
-            # What they imply comes first.
-            levels[n].sort(key=lambda gram: gram[:-1] in gone)
+            # N-grams with a missing context come last, because an earlier n-gram must end with it.
+            levels[n].sort(key=lambda gram: gram[:-1] in removed)
     lines = [b"\\data\\", *(b"ngram %d=%d" % (n, len(level)) for n, level in enumerate(levels, 1))]
     for n, level in enumerate(levels, 1):
         lines += [b"", b"\\%d-grams:" % n]
@@ -280,29 +280,29 @@ def pruned_arpa(rng):
 @settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1))
 def test_pruned_models_are_read_as_by_kenlm(workspace, seed):
-    """Contexts that kenlm adds while it reads are there, whichever words are asked for; others are missed by both."""
+    """Contexts that kenlm adds are added for any vocabulary; both readers reject models that lack other contexts."""
     rng = random.Random(seed)
     path = write(workspace / "pruned.arpa", pruned_arpa(rng))
     sentences = [rng.choices([b"a", b"b", b"c", b"d"], k=6) for _ in range(5)]
-    theirs, refusal = None, ""
+    kenlm_model, refusal = None, ""
     try:
-        theirs = kenlm.Model(str(path), quiet())
+        kenlm_model = kenlm.Model(str(path), quiet())
     except (RuntimeError, OSError) as error:
         refusal = str(error)
-    # Its hash tables have little room for what is added.
+    # kenlm's hash tables have little room for added contexts.
     if "Avoid pruning" in refusal:
         return
-    if theirs is None:
+    if kenlm_model is None:
         assert "The context of every" in refusal
         with pytest.raises(DataError, match=r"pruned\.arpa:\d+: the first \d words of this \d-gram are no \d-gram"):
             load_language_model(str(path))
         return
     for vocabulary in (None, {b"a", b"b"}):
-        ours = load_language_model(str(path), vocabulary)
+        model = load_language_model(str(path), vocabulary)
         for sentence in sentences:
-            request = [word for word in sentence if vocabulary is None or word in vocabulary]
-            expected = [score for score, _, _ in theirs.full_scores(b" ".join(request).decode())]
-            np.testing.assert_allclose(score_sentence(ours, request), expected, rtol=1e-5, atol=1e-5)
+            words = [word for word in sentence if vocabulary is None or word in vocabulary]
+            expected = [score for score, _, _ in kenlm_model.full_scores(b" ".join(words).decode())]
+            np.testing.assert_allclose(score_sentence(model, words), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_comments_and_formats_of_irstlm(tmp_path):

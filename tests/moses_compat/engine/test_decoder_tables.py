@@ -1,4 +1,4 @@
-"""Phrase and reordering tables read for a text, against a reader in plain Python."""
+"""Phrase and reordering tables read for a text, compared with a reader in plain Python."""
 
 import gzip
 import math
@@ -20,7 +20,7 @@ from tests.variants import for_each
 
 
 def spans(text, longest=20):
-    """All word sequences of a text."""
+    """Return all word sequences of a text with at most `longest` words."""
     collected = set()
     for line in text.replace(b"\r\n", b"\n").split(b"\n"):
         words = tokens(line)
@@ -35,11 +35,11 @@ def log(score):
 
 
 def naive_entries(table, text):
-    """(source, target, scores, alignment, counts) of the lines whose source occurs in the text."""
-    expected, result = spans(text), []
+    """Return (source, target, scores, alignment, counts) of the lines whose source occurs in the text."""
+    phrases, result = spans(text), []
     for line in table.split(b"\n"):
         fields = line.removesuffix(b"\r").split(b"|||")
-        if len(fields) < 3 or tuple(tokens(fields[0])) not in expected:
+        if len(fields) < 3 or tuple(tokens(fields[0])) not in phrases:
             continue
         points = [tuple(map(int, point.split(b"-"))) for point in tokens(fields[3])] if len(fields) > 3 else []
         counts = [math.nan] * 3
@@ -70,19 +70,19 @@ def our_entries(path, text, columns, threads=1):
 def check(found, expected):
     assert [row[:2] for row in found] == [row[:2] for row in expected]
     assert [row[3] for row in found] == [row[3] for row in expected]
-    for ours, naive in zip(found, expected, strict=True):
-        assert ours[2] == pytest.approx(naive[2], rel=1e-5, abs=1e-5)
-        assert ours[4] == pytest.approx(naive[4], rel=1e-5, nan_ok=True)
+    for entry, naive in zip(found, expected, strict=True):
+        assert entry[2] == pytest.approx(naive[2], rel=1e-5, abs=1e-5)
+        assert entry[4] == pytest.approx(naive[4], rel=1e-5, nan_ok=True)
 
 
 TEXT = b"das haus ist gr\xfcn !\n\nnicht das haus ist haus\tdas\r\n&apos;s &#124; das @num@ nie gesehen | a|b ||\n"
 
 
-# Negative and infinite scores are refused, and alignments that are none.
+# Rejected for negative or infinite scores, or malformed alignments.
 REFUSED = {"zero and negative", "numbers in other forms", "broken fields"}
 
 
-# Moses would cut their words at a bar.
+# Rejected, because Moses would split words at a bar.
 FACTORED = {"factored source", "factored target", "factored both", "pipes", "stray pipes", "twelve columns"}
 
 
@@ -108,7 +108,7 @@ def test_tables_with_all_oddities(tmp_path, name):
 
 
 WORDS = st.sampled_from([b"a", b"b", b"c", b"\xc3\xa9"])
-# An entry may lack target words; one that lacks source words is not an option for anything.
+# An entry may have no target words; one without source words is never used.
 PHRASE = st.lists(WORDS, min_size=0, max_size=3).map(b" ".join)
 TARGET = st.lists(WORDS, max_size=3).map(b" ".join)
 SCORES = st.lists(st.sampled_from([b"0.5", b"1e-3", b"0", b"2.718", b"1e-44", b"1"]), min_size=2, max_size=2)
@@ -155,7 +155,7 @@ def test_an_empty_table(tmp_path):
 
 
 def many_lines(bad=None, at=1500, lines=3000):
-    """A table of several blocks; `bad` is line number `at`."""
+    """Return a table of several blocks; `bad` replaces line number `at`."""
     rows = [b"a ||| x%d ||| 0.5 0.5 ||| 0-0 ||| 3 2 1 ||| |||%s\n" % (i, b" " * 1000) for i in range(1, lines + 1)]
     rows[1::2] = [row.replace(b"a |||", b"b%d |||" % i) for i, row in enumerate(rows[1::2])]
     if bad is not None:
@@ -241,15 +241,15 @@ TABLE = b"".join(
 def test_reordering_scores_find_their_entries(tmp_path, threads):
     lines = (
         b"a b ||| x ||| 0.5 0.25\n"
-        # No order is needed, and pairs that the phrase table lacks do no harm.
+        # Lines may be in any order, and pairs that the phrase table lacks are ignored.
         b"a ||| x ||| 0.125 1 \nc ||| x ||| 0.1 0.1\na ||| z ||| 0.2 0.2\na ||| y x ||| 0.2 0.2\n"
         b"b ||| new ||| 0.3 0.3\n"
         b"a |||  ||| 0 2.718"
     )
     result = reordering(tmp_path, TABLE, lines, threads=threads)
-    one, half = [-math.log(8), 0.0], [math.log(0.5), math.log(0.25)]
-    # In the order of the phrase table; 0 where there is no line; a pair that is there twice has its scores twice.
-    expected = [one, [0, 0], [-100, 0.999896], [0, 0], half, one]
+    eighth, half = [-math.log(8), 0.0], [math.log(0.5), math.log(0.25)]
+    # In the order of the phrase table; 0 without a line; a pair that occurs twice has its scores twice.
+    expected = [eighth, [0, 0], [-100, 0.999896], [0, 0], half, eighth]
     assert result == pytest.approx(np.array(expected), abs=1e-6)
 
 
@@ -280,8 +280,8 @@ def test_random_reordering_tables(workspace, rows, pairs):
     entries = load_entries(str(workspace / "pt"), source, targets, 1)
     result = load_reordering(str(workspace / "ro"), entries, source, targets, 2)
     last = {(s, t): [log(float(score)) for score in scores] for s, t, scores in rows}
-    expected = spans(b"a b c a \xc3\xa9")
-    kept = [pair for pair in pairs if tuple(pair[0].split()) in expected]
+    phrases = spans(b"a b c a \xc3\xa9")
+    kept = [pair for pair in pairs if tuple(pair[0].split()) in phrases]
     assert result == pytest.approx(np.array([last.get(pair, [0, 0]) for pair in kept]).reshape(-1, 2), abs=1e-5)
 
 

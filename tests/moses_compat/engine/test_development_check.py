@@ -1,4 +1,4 @@
-"""What a development set must be; the findings about coverage are tested with `phrasetool tune`."""
+"""Checks of a development set; those of coverage are tested with `phrasetool tune`."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.evaluation.bleu import bleu_statistics
 from phrasetool.watch import SILENT
-from tests.moses_compat.experiments.watching import Told
+from tests.moses_compat.experiments.watching import RecordingWatch
 
 SENTENCES = 60
 
@@ -18,7 +18,7 @@ def check(force=False, watch=SILENT):
 
 
 def captions(seed=1):
-    """Sentences that begin alike: other ones of them share many words."""
+    """Return sentences with the same beginning, so that any two of them share words."""
     rng = np.random.default_rng(seed)
     return Phrases.from_lists([[1, 2, 3, 4, *rng.integers(5, 5000, 60).tolist()] for _ in range(SENTENCES)])
 
@@ -33,7 +33,7 @@ def ask(found, truth, **given):
 def test_right_translations_pass():
     truth = captions()
     ask(truth, truth)
-    # Poor ones, too: a tenth of the words is right.
+    # Poor ones, too: 12 of 64 words are right.
     rows = [[*row[:12], *range(6000, 6052)] for row in truth]
     ask(Phrases.from_lists(rows), truth)
 
@@ -50,36 +50,36 @@ def test_lines_of_other_sentences():
     ):
         with pytest.raises(PhraseToolError, match=message):
             check_correspondence(truth, truth.select(lines), "dev.x", "dev.y", "table", SILENT)
-        told = Told()
-        check_correspondence(truth, truth.select(lines), "dev.x", "dev.y", "table", told, force=True)
-        assert len(told.warned) == 1
+        watch = RecordingWatch()
+        check_correspondence(truth, truth.select(lines), "dev.x", "dev.y", "table", watch, force=True)
+        assert len(watch.warned) == 1
     assert check_correspondence(truth, truth, "dev.x", "dev.y", "table", SILENT) > 0.9
 
 
 def test_weights_that_are_still_to_be_tuned_may_be_bad():
     truth = captions()
-    other = Phrases.from_lists([[9000 + i] * 64 for i in range(SENTENCES)])
+    unrelated = Phrases.from_lists([[9000 + i] * 64 for i in range(SENTENCES)])
 
     def measure(references):
-        return bleu_statistics(np.arange(SENTENCES), other, references)
+        return bleu_statistics(np.arange(SENTENCES), unrelated, references)
 
-    told = Told()
-    check(watch=told).bleu(measure, [truth], DevelopmentFit(0.9, 0.3), tuned=False)
-    assert "reaches BLEU 0.00, expected at least 1" in told.warned[0]
+    watch = RecordingWatch()
+    check(watch=watch).bleu(measure, [truth], DevelopmentFit(0.9, 0.3), tuned=False)
+    assert "reaches BLEU 0.00, expected at least 1" in watch.warned[0]
     for fit, tuned in ((DevelopmentFit(0.9, 0.05), False), (DevelopmentFit(0.9, 0.3), True)):
         with pytest.raises(PhraseToolError, match="expected at least 1"):
             check().bleu(measure, [truth], fit, tuned=tuned)
 
 
 def test_nothing_in_common():
-    other = Phrases.from_lists([[9000 + i] * 64 for i in range(SENTENCES)])
+    unrelated = Phrases.from_lists([[9000 + i] * 64 for i in range(SENTENCES)])
     with pytest.raises(
         PhraseToolError, match=r"dev\.y: .* dev\.x .* 90\.0 % .* reaches BLEU 0\.00, expected at least 1"
     ):
-        ask(other, captions())
-    told = Told()
-    ask(other, captions(), force=True, watch=told)
-    assert len(told.warned) == 1
+        ask(unrelated, captions())
+    watch = RecordingWatch()
+    ask(unrelated, captions(), force=True, watch=watch)
+    assert len(watch.warned) == 1
 
 
 def test_texts():

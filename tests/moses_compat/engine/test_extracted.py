@@ -44,34 +44,34 @@ def words(bitext):
 )
 def test_phrase_table_of_moses(bitext, words, name, max_length, smoothing):
     entries = extract_phrase_pairs(bitext, max_length, smoothing)
-    made = format_phrase_table(entries, words).tobytes()
-    assert made.splitlines() == read(GOLDEN / f"{name}.gz").splitlines()
-    assert made.endswith(b"\n")
+    text = format_phrase_table(entries, words).tobytes()
+    assert text.splitlines() == read(GOLDEN / f"{name}.gz").splitlines()
+    assert text.endswith(b"\n")
 
 
 def test_reordering_table_of_moses(bitext, words):
-    made = format_reordering_table(extract_phrase_pairs(bitext), words).tobytes()
-    assert made.splitlines() == read(GOLDEN / "reordering.gz").splitlines()
+    text = format_reordering_table(extract_phrase_pairs(bitext), words).tobytes()
+    assert text.splitlines() == read(GOLDEN / "reordering.gz").splitlines()
 
 
 def test_lexical_tables_of_moses(bitext):
     with PhraseTable(bitext) as table:
-        made = format_lexical_tables(table.lexical_table, bitext.source_symbols, bitext.target_symbols)
-    assert made == (read(GOLDEN / "lex.f2e.gz"), read(GOLDEN / "lex.e2f.gz"))
+        texts = format_lexical_tables(table.lexical_table, bitext.source_symbols, bitext.target_symbols)
+    assert texts == (read(GOLDEN / "lex.f2e.gz"), read(GOLDEN / "lex.e2f.gz"))
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("memory", [1, 1 << 30])
 def test_write_tables(bitext, words, tmp_path, monkeypatch, threads, memory):
     monkeypatch.setattr("phrasetool.smt.extraction.phrase_table._BLOCK_PAIRS", 100)
-    seen = []
+    counts = []
     paths = str(tmp_path / "t.gz"), str(tmp_path / "r")
     with PhraseTable(bitext, memory=memory, folder=str(tmp_path)) as table:
-        write_extraction(table, *words, *paths, threads=threads, progress=seen.append)
+        write_extraction(table, *words, *paths, threads=threads, progress=counts.append)
     assert read(tmp_path / "t.gz") == read(GOLDEN / "table.7.gz")
     assert read(tmp_path / "r") == read(GOLDEN / "reordering.gz")
-    assert seen == sorted(seen)
-    assert seen[-1] == len(table)
+    assert counts == sorted(counts)
+    assert counts[-1] == len(table)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r", "t.gz"]
 
 
@@ -98,7 +98,7 @@ def test_large_counts_are_written_as_moses_does():
 @pytest.mark.slow
 @pytest.mark.requires_reference
 def test_reference_run(reference, tmp_path):
-    """Both tables of the reference, byte for byte."""
+    """Both tables are those of the reference run, byte for byte."""
     corpus = reference.parent
     bitext = read_bitext(
         *(str(corpus / f"train.{language}.gz") for language in ("de", "en")),
@@ -107,8 +107,8 @@ def test_reference_run(reference, tmp_path):
     paths = str(tmp_path / "table"), str(tmp_path / "reordering")
     with PhraseTable(bitext) as table:
         write_extraction(table, bitext.source_symbols, bitext.target_symbols, *paths)
-    for made, name in (("table", "phrase-table"), ("reordering", "reordering-table.wbe-msd-bidirectional-fe")):
-        assert (tmp_path / made).read_bytes() == gzip.decompress((reference / f"{name}.gz").read_bytes())
+    for output, name in (("table", "phrase-table"), ("reordering", "reordering-table.wbe-msd-bidirectional-fe")):
+        assert (tmp_path / output).read_bytes() == gzip.decompress((reference / f"{name}.gz").read_bytes())
 
 
 def test_files_of_an_extraction(bitext, words, tmp_path):

@@ -1,4 +1,4 @@
-"""kenlm's binary files: every word scored as kenlm does, damaged ones refused."""
+"""kenlm's binary files: scores are those of kenlm, and damaged files are rejected."""
 
 import random
 import struct
@@ -26,7 +26,7 @@ KINDS = ["probing", "trie", "quantised"]
 WORDS = [b"v", b"w", b"x", b"y", b"q", b"</s>", b"<s>", b"never-seen"]
 TYPES = [["probing"], ["-p", "1.1", "probing"], ["trie"], ["-a", "3", "trie"], ["-q", "4", "trie"],
          ["-q", "6", "-b", "3", "-a", "22", "trie"]]  # fmt: skip
-# Of the head: the number that says which types, the first count, and where the vocabulary of `probing` begins.
+# Byte offsets in the header: the type, the version of its tables, the first count, and the vocabulary of `probing`.
 TYPE_AT, VERSION_AT, COUNT_AT, VOCABULARY_AT = 96, 104, 108, 136
 
 
@@ -38,7 +38,7 @@ def quiet():
 
 
 def theirs(path, words):
-    """What kenlm says of each word of a sentence that has no end, and its states."""
+    """Return kenlm's score of each word of a sentence without its end, and the state after each word."""
     model = path if isinstance(path, kenlm.Model) else kenlm.Model(str(path), quiet())
     states, scores = [kenlm.State()], []
     model.BeginSentenceWrite(states[0])
@@ -49,7 +49,7 @@ def theirs(path, words):
 
 
 def ours(path, sentences):
-    """The same by our reading of the file."""
+    """Return the scores of each sentence by phrasetool's reader of the file, also without the end."""
     words = {word for sentence in sentences for word in sentence}
     model = load_language_models([str(path)], words)
     if isinstance(model, LanguageModels):
@@ -69,16 +69,16 @@ def test_every_word_has_the_score_of_kenlm(kind):
     assert order_of(str(path)) == order_of(str(GOLDEN / "model.arpa")) == 3
     sentences = random_sentences(300, WORDS)
     model = kenlm.Model(str(path), quiet())
-    for sentence, found in zip(sentences, ours(path, sentences), strict=True):
-        np.testing.assert_allclose(found, theirs(model, sentence)[0], rtol=0, atol=1e-5)
+    for sentence, scores in zip(sentences, ours(path, sentences), strict=True):
+        np.testing.assert_allclose(scores, theirs(model, sentence)[0], rtol=0, atol=1e-5)
 
 
 def test_the_forms_of_a_model_say_the_same():
     sentences = random_sentences(300, WORDS)
     expected = ours(GOLDEN / "model.arpa", sentences)
     for kind in ("probing", "trie"):
-        for found, wanted in zip(ours(GOLDEN / f"model.{kind}", sentences), expected, strict=True):
-            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+        for scores, expected_scores in zip(ours(GOLDEN / f"model.{kind}", sentences), expected, strict=True):
+            np.testing.assert_allclose(scores, expected_scores, rtol=0, atol=1e-5)
 
 
 def test_states_are_equal_where_those_of_kenlm_are():
@@ -87,9 +87,9 @@ def test_states_are_equal_where_those_of_kenlm_are():
     known, back = {}, {}
     kenlms = kenlm.Model(str(GOLDEN / "model.probing"), quiet())
     for sentence, (_, states) in zip(sentences, score_jointly(model, sentences, [1.0]), strict=True):
-        for state, other in zip(states, theirs(kenlms, sentence)[1], strict=True):
-            assert known.setdefault(other, state) == state
-            assert back.setdefault(state, other) == other
+        for state, kenlm_state in zip(states, theirs(kenlms, sentence)[1], strict=True):
+            assert known.setdefault(kenlm_state, state) == state
+            assert back.setdefault(state, kenlm_state) == kenlm_state
     assert len(known) > 10
 
 
@@ -109,12 +109,12 @@ def test_models_of_all_types(workspace, moses, model, sentences, with_unknown, o
         arpa.write_bytes(arpa.read_bytes().replace(b"<unk>", b"d"))
     outcome = subprocess.run([moses("build_binary"), *options, arpa, binary], capture_output=True, check=False)
     if outcome.returncode:
-        # kenlm takes fewer models than there are: too few numbers to quantise, say.
+        # kenlm cannot convert every model: there may be too few numbers to quantise.
         return
     texts = [[VOCABULARY[i] if i else b"never-seen" for i in sentence] for sentence in sentences]
     kenlms = kenlm.Model(str(binary), quiet())
-    for sentence, found in zip(texts, ours(binary, texts), strict=True):
-        np.testing.assert_allclose(found, theirs(kenlms, sentence)[0], rtol=0, atol=1e-5)
+    for sentence, scores in zip(texts, ours(binary, texts), strict=True):
+        np.testing.assert_allclose(scores, theirs(kenlms, sentence)[0], rtol=0, atol=1e-5)
 
 
 @pytest.mark.requires_moses
@@ -126,8 +126,8 @@ def test_scores_of_the_reference(reference, moses, tmp_path, options):
     lines += (reference.parent / "test_2016_flickr.de").read_bytes().split(b"\n")[:50]
     sentences = [line.split() for line in lines]
     kenlms = kenlm.Model(str(tmp_path / "binary"), quiet())
-    for sentence, found in zip(sentences, ours(tmp_path / "binary", sentences), strict=True):
-        np.testing.assert_allclose(found, theirs(kenlms, sentence)[0], rtol=0, atol=1e-5)
+    for sentence, scores in zip(sentences, ours(tmp_path / "binary", sentences), strict=True):
+        np.testing.assert_allclose(scores, theirs(kenlms, sentence)[0], rtol=0, atol=1e-5)
 
 
 def patched(data, place, form, value):
@@ -167,7 +167,7 @@ def test_what_is_refused(tmp_path, change, message):
 @pytest.mark.parametrize("kind", KINDS)
 def test_truncated_files(tmp_path, kind):
     data = (GOLDEN / f"model.{kind}").read_bytes()
-    # What follows is the words as text, which nothing needs.
+    # The words follow as text, which no reader needs.
     end = data.rindex(b"<unk>\0")
     for size in range(len(b"mmap lm http"), end - 8, 7):
         path = write(tmp_path / "lm", data[:size])
@@ -178,7 +178,7 @@ def test_truncated_files(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files_are_read_or_refused(tmp_path, kind):
-    """Whatever a file holds, what comes out is scores or one line."""
+    """Any damaged file yields scores or a DataError."""
     data, rng = (GOLDEN / f"model.{kind}").read_bytes(), random.Random(3)
     sentences = random_sentences(20, WORDS)
     refused = 0
@@ -191,7 +191,7 @@ def test_damaged_files_are_read_or_refused(tmp_path, kind):
             assert len(ours(path, sentences)) == len(sentences)
         except DataError:
             refused += 1
-            # Before kenlm maps it, which would believe it.
+            # Raised before kenlm maps the file, because kenlm would not detect the damage.
             with pytest.raises(DataError):
                 open_kenlm_model(str(path), WORDS)
     assert refused > 0

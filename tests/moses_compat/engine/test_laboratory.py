@@ -1,4 +1,4 @@
-"""A table that is never written does what it would do, written."""
+"""Tables and weights that are changed in memory have the same effect as in files."""
 
 import gzip
 from dataclasses import replace
@@ -14,7 +14,7 @@ from tests.small_experiment import table_lines, write_experiment
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("loaded") / "x"
     write_experiment(folder)
-    # Words that no table has, and a line without any.
+    # Unknown words, and a line without words.
     (folder / "odd.src").write_bytes(b"a zzz b\n\nzzz yyy\n")
     return folder
 
@@ -44,15 +44,15 @@ def test_a_mask_is_a_table_with_fewer_entries(folder, model, texts):
         assert result == written.translate(written.translator())
         assert result != full
         assert len(ticks) == 15 + 3
-    # Without entries words are copied.
+    # Without entries, all words are copied.
     assert [line.split() for line in result["odd"]] == [[b.decode() for b in line.split()] for line in
                                                        texts["odd"].split(b"\n")[:-1]]  # fmt: skip
 
 
 def test_weights_instead_of_the_models(model, texts):
     loaded = LoadedModel.load(model, texts)
-    other = replace(model, weights=model.weights * np.array([-1.0, *[1] * (len(model.weights) - 1)]))
-    expected = LoadedModel.load(other, texts)
-    result = loaded.translate(loaded.translator().with_weights(other.weights))
+    reweighted = replace(model, weights=model.weights * np.array([-1.0, *[1] * (len(model.weights) - 1)]))
+    expected = LoadedModel.load(reweighted, texts)
+    result = loaded.translate(loaded.translator().with_weights(reweighted.weights))
     assert result == expected.translate(expected.translator())
     assert result != loaded.translate(loaded.translator())

@@ -1,4 +1,4 @@
-"""lmplz as a program beside us: what it is told, what it says, and how it fails.  Here it is a script."""
+"""lmplz as an external program: its arguments, output and errors.  A shell script takes its place."""
 
 import os
 
@@ -12,7 +12,7 @@ from tests.commands import read
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """Make a program of a script."""
+    """Return a function that puts a script on the PATH as lmplz and returns its path."""
 
     def make(script):
         path = tmp_path / "bin/lmplz"
@@ -41,7 +41,7 @@ def test_it_is_found_on_the_path(program, monkeypatch):
     ],
 )
 def test_all_blocks_go_in_and_what_comes_out_is_written(program, tmp_path, name, prune, told):
-    # More than a pipe holds, in both directions at once.
+    # More than a pipe can buffer, in both directions at once.
     blocks = [b"a b %d\n" % i * 3000 for i in range(40)]
     with Output(str(tmp_path / name)) as out:
         assert run_lmplz(program('echo "$@"; cat'), iter(blocks), out, 3, prune, 1 << 30) == []

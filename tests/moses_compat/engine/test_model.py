@@ -1,4 +1,4 @@
-"""From the files of a model to translations; and a real Moses run repeated."""
+"""Models loaded from files, compared with a naive decoder and with a run of Moses."""
 
 import gzip
 import os
@@ -45,7 +45,7 @@ def test_a_model_from_files_finds_the_naive_best(language_models, workspace, see
     number = rng.randrange(3)
     sentences = [random_sentence(rng, rng.randint(0, 4)) for _ in range(3)]
     model = random_model(rng, sentences[0] + sentences[1], language_models.kenlm[number])
-    # Two entries of one pair cannot have reordering scores of their own in a file.
+    # In a file, two entries of a pair cannot have different reordering scores.
     model.entries = list({(entry.source, entry.target): entry for entry in model.entries}.values())
     ini = write_model(model, workspace / "model", language_models.paths[number])
     result = MosesModel.read(str(ini))
@@ -69,9 +69,9 @@ def test_the_files_may_be_replaced(language_models, tmp_path):
     sentence = random_sentence(rng, 4)
     model = random_model(rng, sentence, language_models.kenlm[0])
     ini = write_model(model, tmp_path / "model", language_models.paths[0])
-    other = tmp_path / "other"
-    other.write_bytes(b"")
-    translator, _ = MosesModel.read(str(ini), str(other)).load(b" ".join(sentence))
+    replacement = tmp_path / "other"
+    replacement.write_bytes(b"")
+    translator, _ = MosesModel.read(str(ini), str(replacement)).load(b" ".join(sentence))
     assert translator.table.copies.all()
 
 
@@ -89,7 +89,7 @@ def test_the_language_model_may_be_damaged(language_models, tmp_path):
 
 
 def test_a_table_is_read_by_its_whole_name(language_models, tmp_path):
-    """As by Moses; only of a reordering table may the ending be missing."""
+    """As in Moses, only the path of a reordering table may lack its suffix."""
     rng = random.Random(3)
     sentence = random_sentence(rng, 4)
     ini = write_model(random_model(rng, sentence, language_models.kenlm[0]), tmp_path / "m", language_models.paths[0])
@@ -107,13 +107,13 @@ def test_sides_of_different_length():
         check_sides(len(source.sentences), 3, "x", "y")
 
 
-# The reference run: the first sentences of a test set and of the training set, which force-decoding is tried on.
+# The reference run: the first sentences of a test set, and of the training set for forced decoding.
 SENTENCES = 100
 
 
 @dataclass
 class MosesRun:
-    """The model, our translator, test sentences and training pairs, and Moses' n-best lists of the former."""
+    """A model, its translator, test sentences, training pairs, and Moses' n-best lists of the test sentences."""
 
     model: MosesModel
     translator: Translator
@@ -151,7 +151,7 @@ def test_every_derivation_of_moses_has_the_features_that_moses_says(moses_run):
     for entry, number in enumerate(table.entry_sources.tolist()):
         first, last = table.index.offsets[number : number + 2]
         words = table.source_symbols.join(table.index.words[first:last])
-        # A pair that stands in the table twice would be ambiguous.
+        # A pair that occurs twice in the table would be ambiguous.
         key = words, tuple(table.targets[entry].tolist())
         assert key not in entries
         entries[key] = entry
@@ -177,25 +177,25 @@ def test_every_derivation_of_moses_has_the_features_that_moses_says(moses_run):
 @pytest.mark.requires_reference
 def test_the_n_best_lists_of_moses_are_found(moses_run, reference):
     model, translator = moses_run.model, moses_run.translator
-    theirs, first_lines = {}, {}
+    moses_candidates, first_lines = {}, {}
     for line, candidate in zip(moses_run.lines, moses_run.candidates, strict=True):
-        theirs.setdefault(candidate.sentence, []).append(candidate)
+        moses_candidates.setdefault(candidate.sentence, []).append(candidate)
         first_lines.setdefault(candidate.sentence, line)
     outputs = (reference / "test_2016_flickr.moses.en").read_bytes().split(b"\n")
     same_lines = same_lists = 0
-    for number, found in enumerate(translator.translate_all(moses_run.sentences, model.search, 50)):
-        assert translator.text(found) == outputs[number].strip()
-        totals = np.array([candidate.total for candidate in theirs[number]])
-        assert float(found.steps.scores[0]) == pytest.approx(totals[0], abs=1e-3)
-        line = n_best_lines(translator, number, found, model.listed, True, True).split(b"\n")[0]
+    for number, translation in enumerate(translator.translate_all(moses_run.sentences, model.search, 50)):
+        assert translator.text(translation) == outputs[number].strip()
+        totals = np.array([candidate.total for candidate in moses_candidates[number]])
+        assert float(translation.steps.scores[0]) == pytest.approx(totals[0], abs=1e-3)
+        line = n_best_lines(translator, number, translation, model.listed, True, True).split(b"\n")[0]
         same_lines += line == first_lines[number]
-        # All but the last digits of numbers, which Moses adds up in single precision.
+        # Numbers are left out: their last digits may differ, because Moses adds in single precision.
         assert without_numbers(line) == without_numbers(first_lines[number])
-        # The rest of the list: as long, as good; and the same, but where two scores are all but equal.
-        assert len(found) == len(totals)
-        assert (found.steps.scores >= totals - 1e-3).all()
-        words = [translator.text(found, d).split() for d in range(len(found))]
-        same_lists += words == [candidate.words for candidate in theirs[number]]
+        # The rest of the list has the same length, no lower scores, and the same order unless scores are nearly equal.
+        assert len(translation) == len(totals)
+        assert (translation.steps.scores >= totals - 1e-3).all()
+        words = [translator.text(translation, d).split() for d in range(len(translation))]
+        same_lists += words == [candidate.words for candidate in moses_candidates[number]]
     assert same_lines > 0.8 * SENTENCES
     assert same_lists > 0.95 * SENTENCES
 
@@ -207,16 +207,16 @@ def without_numbers(line):
 
 @pytest.mark.requires_reference
 def test_cube_pruning_finds_nearly_the_same(moses_run):
-    theirs = {}
+    moses_totals = {}
     for candidate in moses_run.candidates:
-        theirs.setdefault(candidate.sentence, candidate.total)
+        moses_totals.setdefault(candidate.sentence, candidate.total)
     options = replace(moses_run.model.search, algorithm="cube", stack_size=400, pop_limit=400)
     result = moses_run.translator.translate_all(moses_run.sentences, options)
     scores = [float(translation.steps.scores[0]) for translation in result]
-    difference = np.array(scores) - [theirs[i] for i in range(SENTENCES)]
+    difference = np.array(scores) - [moses_totals[i] for i in range(SENTENCES)]
     assert np.abs(difference).mean() < 0.02
     assert (np.abs(difference) < 1e-3).mean() > 0.8
-    # Where it finds a better one, Moses' own stacks had lost it; that is rare.
+    # Rarely, cube pruning finds a better translation, which Moses' stacks had pruned.
     assert (difference > 1e-3).mean() < 0.1
 
 
@@ -231,10 +231,10 @@ def test_the_pairs_of_forced_decoding_are_pairs_that_moses_used(moses_run, refer
     result = list(decoder.decode_all(moses_run.training, references))
     # Moses reached 26,272 of 29,000 sentences.
     assert sum(derivation.outcome == REACHED for derivation in result) > 0.9 * SENTENCES
-    ours = {line.rsplit(b" ||| ", 1)[0] for line in used_pairs(table, count_pairs(result, table)).split(b"\n")[:-1]}
+    pairs = {line.rsplit(b" ||| ", 1)[0] for line in used_pairs(table, count_pairs(result, table)).split(b"\n")[:-1]}
     lines = gzip.decompress((reference / "forced-pairs.gz").read_bytes()).split(b"\n")[:-1]
-    theirs = {line.rsplit(b" ||| ", 1)[0] for line in lines}
-    assert len(ours & theirs) > 0.95 * len(ours)
+    moses_pairs = {line.rsplit(b" ||| ", 1)[0] for line in lines}
+    assert len(pairs & moses_pairs) > 0.95 * len(pairs)
 
 
 @pytest.mark.requires_reference

@@ -50,12 +50,12 @@ def test_a_line_of_moses(tmp_path):
 
 
 def with_alignments(rng, table):
-    """The table, and alignment points for its entries, some of them crossing."""
+    """Return the table with random alignments of its entries, some of them crossing, and their points."""
     points = []
     for source, target in zip(table.entry_sources, table.targets, strict=True):
         size = int(np.diff(table.index.offsets)[source])
         every = [(i, j) for i in range(size) for j in range(len(target))]
-        # In any order, and some twice.
+        # In any order, some of them twice.
         points.append(rng.choices(every, k=rng.randint(0, 5)) if every else [])
     arrays = {name: getattr(table, name) for name in TranslationTable.__dataclass_fields__}
     ids = Phrases.from_lists([[256 * i + j for i, j in row] for row in points])
@@ -109,8 +109,8 @@ def test_six_digits_and_no_negative_zero(language_models):
     model = naive.Model(entries, weights, language_models.kenlm[0])
     translator, texts = translator_of(model, [[b"a"], [b"b"], []], language_models.ours[0])
     lines = [
-        n_best_lines(translator, i, found, ("Distortion", "WordPenalty", "TranslationModel"), True, True)
-        for i, found in enumerate(translator.translate_all(texts, search_options(model)))
+        n_best_lines(translator, i, translation, ("Distortion", "WordPenalty", "TranslationModel"), True, True)
+        for i, translation in enumerate(translator.translate_all(texts, search_options(model)))
     ]
     assert lines == [
         b"0 ||| v  ||| Distortion0= 0 WordPenalty0= -1 TranslationModel0= -0.123457 ||| 0 ||| 0=0 |||  \n",

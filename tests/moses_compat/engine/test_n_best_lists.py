@@ -1,4 +1,4 @@
-"""n-best lists read, against the slow reader of the tests, and what is refused of them."""
+"""Reading of n-best lists, compared with the slow reader of the tests, and rejected lists."""
 
 import gzip
 
@@ -65,7 +65,7 @@ def test_damaged_lines_are_refused_by_their_number(tmp_path, line, changed, mess
     write(tmp_path / "list", b"".join(lines))
     with pytest.raises(DataError, match=message) as error:
         read_n_best(str(tmp_path / "list"))
-    # What goes back is the line after.
+    # A decreasing sentence number is an error of the line after the changed one.
     assert error.value.line == line + ("after" in message)
 
 
@@ -96,9 +96,9 @@ def test_sparse_features_are_0_where_they_are_not_named(tmp_path):
     assert (result.sparse, result.sparse_names, result.dense) == (2, ["TM_a~b", "TM_c"], (2, 3))
     assert result.features.tolist() == [[-1, -1, 2, 1, 0], [-2, -1, 3, 0, 0], [-3, -1, 4, 2, 0.5]]
     assert b"".join(result.lines) == SPARSE
-    other = result.with_sparse(["TM_x", "TM_c"])
-    assert other.names == (("LM0", 1), ("TM0", 2), ("TM_x", 1), ("TM_c", 1))
-    assert other.features.tolist() == [[-1, -1, 2, 0, 0], [-2, -1, 3, 0, 0], [-3, -1, 4, 0, 0.5]]
+    changed = result.with_sparse(["TM_x", "TM_c"])
+    assert changed.names == (("LM0", 1), ("TM0", 2), ("TM_x", 1), ("TM_c", 1))
+    assert changed.features.tolist() == [[-1, -1, 2, 0, 0], [-2, -1, 3, 0, 0], [-3, -1, 4, 0, 0.5]]
 
 
 @pytest.mark.parametrize(

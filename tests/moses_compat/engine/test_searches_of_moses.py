@@ -1,4 +1,4 @@
-"""Both searches side by side with a real Moses, with limits at which the order of exploration decides."""
+"""Both search algorithms compared with a real Moses, under limits at which the order of exploration matters."""
 
 import random
 import subprocess
@@ -9,7 +9,7 @@ from tests.commands import run_inside
 from tests.decoder_models import LanguageModels, random_model, write_model
 from tests.n_best_lists import read_n_best
 
-# No word twice, every jump at a cost, and models without ties: Moses settles ties by memory addresses.
+# No repeated words, a cost for every jump, and models without ties, which Moses breaks by memory addresses.
 SEEDS = [0, 4, 5, 6, 8, 9]
 WORDS = [b"a", b"b", b"c", b"d", b"e", b"f", b"g", b"q"]
 LISTED = 30
@@ -34,7 +34,7 @@ def example(seed, folder, language_models, sections):
 
 
 def both(program, folder):
-    """(texts, n-best list) of Moses and of `decode`; a list is texts and totals by sentence."""
+    """Return the translations of Moses and of `decode`, and the candidates of their n-best lists."""
     arguments = [program, "-f", "moses.ini", "-n-best-list", "moses.nbest", str(LISTED)]
     with (folder / "text").open("rb") as text:
         process = subprocess.run(arguments, stdin=text, capture_output=True, cwd=folder, timeout=60, check=True)
@@ -74,21 +74,21 @@ def test_cube_pruning_finds_and_lists_what_moses_does(language_models, moses, tm
         example(seed, tmp_path, language_models, {"search-algorithm": 1, **sections})
         (texts, our_texts), lists = both(moses(), tmp_path)
         assert our_texts == texts, seed
-        theirs, ours = map(totals_by_sentence, lists)
-        assert ours.keys() == theirs.keys()
-        for sentence, totals in theirs.items():
-            assert ours[sentence] == close(totals), seed
+        moses_totals, our_totals = map(totals_by_sentence, lists)
+        assert our_totals.keys() == moses_totals.keys()
+        for sentence, totals in moses_totals.items():
+            assert our_totals[sentence] == close(totals), seed
 
 
 @pytest.mark.requires_moses
 @pytest.mark.parametrize(("sections", "compared"), [({"beam-threshold": 0}, LISTED), ({}, 1), ({"stack": 20}, 1)])
 def test_stack_search_finds_what_moses_does(language_models, moses, tmp_path, sections, compared):
-    """Lists agree where nothing is pruned; else they depend on hashes, by which Moses orders hypotheses."""
+    """Lists agree if nothing is pruned; otherwise they depend on the hashes by which Moses orders hypotheses."""
     for seed in SEEDS:
         example(seed, tmp_path, language_models, sections)
         (texts, our_texts), lists = both(moses(), tmp_path)
         assert our_texts == texts, seed
-        theirs, ours = map(totals_by_sentence, lists)
-        assert ours.keys() == theirs.keys()
-        for sentence, totals in theirs.items():
-            assert ours[sentence][:compared] == close(totals[:compared]), seed
+        moses_totals, our_totals = map(totals_by_sentence, lists)
+        assert our_totals.keys() == moses_totals.keys()
+        for sentence, totals in moses_totals.items():
+            assert our_totals[sentence][:compared] == close(totals[:compared]), seed

@@ -1,4 +1,4 @@
-"""The files that a configuration names."""
+"""The files that the test configurations refer to."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which commands make what an experiment needs; and that experiments which are done stay done."""
+"""Commands that an experiment needs, and their identities, by which finished steps are reused."""
 
 import pytest
 
@@ -16,12 +16,12 @@ PRUNE = '[prune]\nmethods = ["composition+semantic", "significance"]\nsizes = 0.
 USAGE = '[prune]\nmethods = ["composition+semantic+usage"]\nsizes = 0.5\n'
 FORCED = '[prune]\nmethods = ["count"]\nsizes = 0.5\n[annotate]\ncolumns = ["forced"]\n'
 PLAIN = "[build]\nleave_one_out = false\n"
-# Where nothing is.
+# A folder that does not exist.
 FOLDER = "/experiment/build"
 
 
 def planned(path):
-    """The plan, and its commands by name."""
+    """Return the plan and its commands by name."""
     config = read_experiment_config(str(path))
     plan = plan_build(config, config.dev, BuildStore(FOLDER).path)
     return plan, {command.name: command for command in commands_of(plan.phases)}
@@ -90,7 +90,7 @@ def test_nobody_counts_uses_in_vain(tmp_path):
     assert names_of(plan) == [*DECODER, [["force-decode"]], ENCODERS]
 
 
-# As they were when the first experiments were run: what is kept in their folders is found by these.
+# The identities at the time of the first experiments, whose results are found by them.
 IDENTITIES = {
     "lm": "0d0640afd04c46e6005b",
     "align": "3db46e36d7ac2175c04b",

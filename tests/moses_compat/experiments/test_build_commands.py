@@ -1,4 +1,4 @@
-"""Commands that make what is missing: done once, again when something before them changed, two at a time."""
+"""Build commands: run once, again if an input or an earlier command changes, and two at a time."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ from moses_compat.experiments.build_commands import (
 )
 from phrasetool.errors import PhraseToolError
 
-# Instead of phrasetool's commands: join files into the last one; `wait` needs the other of two to be there, too.
+# In place of phrasetool's commands: joins files into the last one; `wait` waits until another command has begun.
 _JOIN = """
 import os, sys, time
 names = [name for name in sys.argv[1:] if not name.startswith("--") and not name.isdigit()]
@@ -43,14 +43,18 @@ def make(folder, *chains, threads=2, say=lambda message: None):
 
 def commands(folder, build, word="x"):
     first, second = str(build / "first"), str(build / "second")
-    one = BuildCommand("first", (word, str(folder / "input"), first), ("first",))
-    two = BuildCommand("second", ("y", first, second), ("second",), (one,), threads=False)
-    three = ("z", second, str(build / "third"))
-    return [one, two, BuildCommand("third", three, ("third",), (two,), threads=False, anchored=True)]
+    first_command = BuildCommand("first", (word, str(folder / "input"), first), ("first",))
+    second_command = BuildCommand("second", ("y", first, second), ("second",), (first_command,), threads=False)
+    third_arguments = ("z", second, str(build / "third"))
+    return [
+        first_command,
+        second_command,
+        BuildCommand("third", third_arguments, ("third",), (second_command,), threads=False, anchored=True),
+    ]
 
 
 def done(folder, build, word="x"):
-    """Which commands ran."""
+    """Run the commands and return the names of those that were not reused."""
     build.mkdir(exist_ok=True)
     before = {path.name: path.read_text() for path in build.glob("*") if path.suffix != ".json"}
     make(build, commands(folder, build, word))
@@ -64,13 +68,13 @@ def test_a_command_is_done_once(tmp_path):
     assert done(tmp_path, build) == set()
     record = json.loads((build / "commands.json").read_text())
     assert record["second"]["command"] == f"phrasetool y {shown_path(f'{build}/first')} {shown_path(f'{build}/second')}"
-    # Another output that is gone, another command, another file from elsewhere.
+    # An output is missing, a command changes, an input file changes.
     (build / "second").unlink()
     assert done(tmp_path, build) == {"second"}
     assert done(tmp_path, build, "w") == {"first", "second", "third"}
     (tmp_path / "input").write_text("b")
     assert done(tmp_path, build, "w") == {"first", "second", "third"}
-    # Where files are does not count, but for what names them by their place.
+    # The location of files does not matter, except for outputs that contain absolute paths.
     shutil.copytree(build, tmp_path / "elsewhere")
     shutil.copy(tmp_path / "input", tmp_path / "elsewhere")
     assert done(tmp_path / "elsewhere", tmp_path / "elsewhere", "w") == {"third"}
@@ -85,7 +89,7 @@ def test_a_record_that_is_damaged_is_none(tmp_path):
 
 
 def waiting(folder, name, other, *after):
-    """A command that ends when another one runs, too."""
+    """Return a command that ends when another one runs at the same time."""
     return BuildCommand(name, ("wait", str(folder / name), str(folder / other)), (name,), after, threads=False)
 
 
@@ -96,7 +100,7 @@ def test_chains_run_side_by_side(tmp_path):
 
 
 def test_a_chain_alone_has_all_threads(tmp_path):
-    """Also one that is alone because the others are done."""
+    """This includes a chain that is alone because the others are finished."""
 
     def threads_of(*names):
         make(tmp_path, *([BuildCommand(name, ("x", str(tmp_path / name)), (name,))] for name in names), threads=6)
@@ -105,7 +109,7 @@ def test_a_chain_alone_has_all_threads(tmp_path):
     assert threads_of("one") == {"x6"}
     assert threads_of("two", "one") == {"x6"}
     assert "x3" in threads_of("three", "four", "one")
-    # Nothing runs beside another on one thread.
+    # With one thread, chains do not run in parallel.
     chains = ([BuildCommand(name, ("x", str(tmp_path / name)), (name,))] for name in ("five", "six"))
     make(tmp_path, *chains, threads=1)
     assert (tmp_path / "five").read_text() == (tmp_path / "six").read_text() == "x1"
@@ -125,14 +129,14 @@ def test_a_failure_is_told_and_ends_the_others(tmp_path):
 
 
 def test_training_goes_on(tmp_path):
-    """What was interrupted gets `--resume`, if it is the same command and there is a checkpoint."""
+    """An interrupted command gets `--resume` if it is the same command and there is a checkpoint."""
     (tmp_path / "model").mkdir()
     output = tmp_path / "model" / "config.json"
     command = BuildCommand("train", ("t", str(output)), ("model/config.json",), threads=False,
                            resumes=str(tmp_path / "model"))  # fmt: skip
     (tmp_path / "model" / "checkpoint.safetensors").write_text("")
     make(tmp_path, [command])
-    # What another command left there is replaced.
+    # The checkpoint of another command is overwritten.
     assert output.read_text().endswith("--overwrite")
     record = json.loads((tmp_path / "commands.json").read_text())
     record["train"]["done"] = False
@@ -158,7 +162,7 @@ def test_what_is_kept_beside_an_output_is_of_the_same_command(tmp_path):
 
 
 def test_what_passed_the_checks_is_done_for_who_goes_without_them(tmp_path):
-    """But what was made all the same is made again by who wants them, and so is what came after it."""
+    """Results made with `--force` are made again without it, and so are all results that depend on them."""
 
     def chain(*force):
         first = BuildCommand("first", ("x", *force, str(tmp_path / "first")), ("first",), threads=False)

@@ -1,4 +1,4 @@
-"""Configurations: what is read, and what is refused in one line."""
+"""Experiment configurations: values, defaults, and errors in one line."""
 
 import shutil
 import tomllib
@@ -73,7 +73,7 @@ table_limit = 0
     assert config.moses.reordering_table is None
     assert config.prune.best_of(0.07) == 3
     assert config.prune.best_of(0.0701) == 10
-    # semantic: 1 size and 2 thresholds; composition+semantic in 2 ways; random with 2 seeds; all with 2 protections.
+    # semantic: 1 size and 2 thresholds; composition+semantic: 2 combinations; random: 2 seeds; all with 2 protections.
     assert len(list(config.prune.systems())) == 2 * (3 + 2 + 2)
     assert config.annotate.tuning_seeds == (1,)
     assert config.annotate.columns == ("semantic", "semantic+composition")
@@ -215,7 +215,7 @@ def test_the_example_can_be_read(tmp_path):
     path = shutil.copy(example, tmp_path / "examples" / "experiments")
     config = read_experiment_config(path)
     assert config.output == str(tmp_path / "demo-output" / "experiment")
-    # What is commented out is no prose.
+    # Settings that are commented out are valid.
     text = example.read_text()
     for line in ("keep_top = 10", 'combine = ["product", "rank"]', "sizes = [1, 0.5]"):
         assert f"# {line}" in text

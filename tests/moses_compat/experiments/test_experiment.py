@@ -1,4 +1,4 @@
-"""An experiment from Python: parts in order, each done once and told."""
+"""Experiments run from Python: parts run in order, only once, and are reported."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.experiment import run_experiment
 from phrasetool.errors import PhraseToolError
-from tests.moses_compat.experiments.watching import Told
+from tests.moses_compat.experiments.watching import RecordingWatch
 from tests.small_experiment import INI, write_experiment
 
 MORE = """\
@@ -20,7 +20,7 @@ tuning_seeds = 1
 columns = "kneser-ney"
 iterations = 2
 """
-# Nothing has to be built.
+# No such program, because nothing has to be built.
 SILENT = ["/there/is/no/such/program"]
 
 
@@ -30,7 +30,7 @@ def config(tmp_path_factory):
 
 
 def test_parts_are_done_once(config):
-    first = Told()
+    first = RecordingWatch()
     frames = run_experiment(config, SILENT, 1, 3, first)
     assert list(frames) == ["pruning", "contests", "surprises", "annotation"]
     assert first.warned == []
@@ -56,7 +56,7 @@ def test_parts_are_done_once(config):
     ]  # fmt: skip
     assert ", 3 cores, Python " in facts["machine"]
 
-    again = Told()
+    again = RecordingWatch()
     for name, frame in run_experiment(config, SILENT, 2, 3, again).items():
         assert frame.equals(frames[name])
     assert [label for label, _ in again.begun] == ["measure", "translate", "tune"]
@@ -64,7 +64,7 @@ def test_parts_are_done_once(config):
 
 
 def test_a_program_that_is_not_there(tmp_path):
-    """Similarities of a model have to be computed by a command."""
+    """The similarities of a model are computed by a command."""
     path = write_experiment(tmp_path, '[prune]\nmethods = ["semantic"]\nsizes = 0.5\n')
     with pytest.raises(FileNotFoundError, match="no/such/program"):
         run_experiment(read_experiment_config(str(path)), SILENT)
@@ -90,7 +90,7 @@ def test_who_knows_the_development_set_is_told(tmp_path):
         lines = (tmp_path / f"train.{side}").read_text().splitlines(keepends=True)
         (tmp_path / f"dev.{side}").write_text("".join(lines[:5]) + "x\n")
 
-    class Stopping(Told):
+    class Stopping(RecordingWatch):
         def warn(self, message):
             super().warn(message)
             raise PhraseToolError("enough")

@@ -1,4 +1,4 @@
-"""Neighbours and a map by the models of an experiment."""
+"""Neighbours and a map of phrases by the models of an experiment."""
 
 import pytest
 
@@ -6,21 +6,21 @@ from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.experiment import phrase_frames
 from moses_compat.experiments.workbench import Session, read_experiment_texts
-from tests.moses_compat.experiments.watching import Told
+from tests.moses_compat.experiments.watching import RecordingWatch
 from tests.small_experiment import small_model, write_experiment
 
 
 def session_of(folder, more):
     config = read_experiment_config(str(write_experiment(folder, more)))
     small_model(2).save(folder / "alone")
-    return Session(config, read_experiment_texts(config), 1, Told())
+    return Session(config, read_experiment_texts(config), 1, RecordingWatch())
 
 
 @pytest.fixture
 def plan(tmp_path):
-    """Where `session_of` puts things."""
-    places = (str(tmp_path / name) for name in ("moses.ini", "table.gz", "model", "alone"))
-    ini, pairs, model, alone = places
+    """Return a plan with the paths of `session_of`."""
+    paths = (str(tmp_path / name) for name in ("moses.ini", "table.gz", "model", "alone"))
+    ini, pairs, model, alone = paths
     return BuildPlan(ini, pairs=pairs, models={6: model}, dimension=6, unsupervised=alone)
 
 

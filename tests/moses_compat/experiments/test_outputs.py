@@ -1,4 +1,4 @@
-"""What is left in the folder of an experiment."""
+"""Files in the output folder of an experiment."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def test_files(session, tmp_path):
     assert facts["commands"] == {"lm": "phrasetool lm"}
     assert list(facts["seconds"]) == ["texts"]
     assert facts["config"]["text"] == (tmp_path / "experiment.toml").read_text()
-    # Paths are as somebody here would write them.
+    # Paths are relative to the working directory.
     assert facts["config"]["bitext"] == {"source": "train.src", "target": "train.trg"}
     assert facts["config"]["prune"]["sizes"] == [0.5]
     assert {"phrasetool", "python", "numpy", "sacrebleu"} <= facts["versions"].keys()

@@ -20,7 +20,7 @@ from tests.small_experiment import small_model
 
 @pytest.fixture(scope="module")
 def pairs():
-    """Random pairs of one to three words, the same ones again and again, with counts."""
+    """Return random pairs of phrases of one to three words, with repetitions and counts."""
     model = small_model()
     rng = np.random.default_rng(1)
     sides = [Phrases.from_lists([rng.integers(1, 6, rng.integers(1, 4)).tolist() for _ in range(80)]) for _ in range(2)]
@@ -54,7 +54,7 @@ def test_ranks():
 
 
 def test_surprises():
-    """Against the definition, entry by entry."""
+    """Entries and their order are those of the definition, computed entry by entry."""
     rng = np.random.default_rng(3)
     groups = np.repeat(np.arange(20), 2)
     criterion_scores = {name: rng.integers(0, 12, 40).astype(np.float32) for name in "abc"}
@@ -63,12 +63,12 @@ def test_surprises():
     assert set(result) == {(name, kind) for name in "abc" for kind in ("removed", "kept")}
     ranks = {name: [(np.sum(w < x) + (np.sum(w == x) - 1) / 2) / 39 for x in w] for name, w in criterion_scores.items()}
     for (name, kind), rows in result.items():
-        others = np.mean([ranks[other] for other in criterion_scores if other != name], axis=0)
+        others = np.mean([ranks[other_name] for other_name in criterion_scores if other_name != name], axis=0)
         surprise = (others - ranks[name]) * (1 if kind == "removed" else -1)
-        expected, seen = [], set()
+        expected, used_groups = [], set()
         for row in np.argsort(-surprise.round(12), kind="stable"):
-            if kept[name][row] == (kind == "kept") and surprise[row] > 1e-12 and groups[row] not in seen:
-                seen.add(groups[row])
+            if kept[name][row] == (kind == "kept") and surprise[row] > 1e-12 and groups[row] not in used_groups:
+                used_groups.add(groups[row])
                 expected.append(surprise[row])
         assert surprise[rows] == pytest.approx(expected[:4])
         assert len(set(groups[rows])) == len(rows)
@@ -117,11 +117,11 @@ def test_neighbours(pairs):
     assert len(frame) == 2 * 2 * 3
     assert frame.groupby(["phrase", "model"])["rank"].apply(list).map(lambda ranks: ranks == [1, 2, 3]).all()
     assert (frame.phrase != frame.neighbour).all()
-    one = frame[(frame.model == "BRAE") & (frame.phrase == "a b")].iloc[0]
+    row = frame[(frame.model == "BRAE") & (frame.phrase == "a b")].iloc[0]
     scorer = small_model().scorer()
     vectors = [scorer.encode_sources(Phrases.from_lists([pairs.source_vocabulary.ids(text.encode())]))[0][0]
-               for text in (one.phrase, one.neighbour)]  # fmt: skip
-    assert one.similarity == pytest.approx(float(vectors[0] @ vectors[1]), abs=1e-6)
+               for text in (row.phrase, row.neighbour)]  # fmt: skip
+    assert row.similarity == pytest.approx(float(vectors[0] @ vectors[1]), abs=1e-6)
 
 
 def test_frequent_phrases_of_different_words_are_chosen():

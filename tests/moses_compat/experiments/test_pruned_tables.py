@@ -1,4 +1,4 @@
-"""Table 1: what writes its tables and which are looked at; a system keeps what prune writes, and is decoded once."""
+"""Table 1: commands that write its tables, entries that systems keep, surprising entries, and reuse of decoded runs."""
 
 import gzip
 import shlex
@@ -51,7 +51,7 @@ def bench(tmp_path_factory):
     [
         (PruningSystem("count", "", "size", 0.5, "words", 3), "--target-size 0.5 --protect words --keep-top 3"),
         (PruningSystem("count", "", "threshold", 2.0, "all", 10), "--threshold 2 --protect all --keep-top 10"),
-        # Criteria with thresholds of their own need no other.
+        # Criteria with their own thresholds need no other.
         (PruningSystem("count:2", "", "threshold", 0.0), "--protect none --keep-top 0"),
     ],
 )
@@ -82,7 +82,7 @@ def test_what_a_method_needs_is_given(bench, system, given):
 
 
 def test_counts_are_measured_where_frequent_entries_are_protected(bench):
-    """By default, where similarity alone decides at a threshold."""
+    """By default, frequent entries are protected if similarity alone decides at a threshold."""
     config = bench.session.config
     for grid, needed in (
         (PruningGrid(("semantic",), sizes=(0.5,)), False),
@@ -198,7 +198,7 @@ def test_a_run_is_decoded_once(folder, model, measures, texts, tmp_path):
     records = [decode_run(lambda: loaded, run, store, lambda: ticks.append(1)) for run in runs]
     assert len(ticks) == 2 * 27
     assert [record["entries"] for record in records] == [run.entries for run in runs]
-    # The table of the second run, written and read again.
+    # The table of the second run, written to a file for `decode`.
     lines = table_lines()
     small = tmp_path / "small.gz"
     small.write_bytes(gzip.compress(b"".join(lines[i] for i in np.flatnonzero(runs[1].keep))))
@@ -221,14 +221,14 @@ def test_keys_differ_when_anything_does(folder, model, measures, texts):
         decoder_identity(replace(model, table_files=model.language_models), texts),
     ]
     keys = [run.key for identity in identities for run in plan(systems, measures, model, identity)[0]]
-    other = replace(model, weights=model.weights * 2)
-    keys += [run.key for run in plan(systems, measures, other, identities[0])[0]]
+    reweighted = replace(model, weights=model.weights * 2)
+    keys += [run.key for run in plan(systems, measures, reweighted, identities[0])[0]]
     assert len(set(keys)) == len(keys) == 10
     same = plan([replace(systems[1], keep_top=5)], measures, model, identities[0])[0]
     assert same[0].key == keys[1]
 
 
-# As they were when the first experiments were run: what is kept in their folders is found by these.
+# The keys at the time of the first experiments, whose results are found by them.
 KEYS = {
     "full": "77b92646a196094354a9",
     "semantic 40 %": "6c0fb1fbc1c5d8ac63af",
@@ -244,7 +244,7 @@ TUNING_KEY = "f89c5f1f449bd3099f24"
 
 def test_runs_that_were_done_are_known_again(tmp_path, measures, texts):
     write_experiment(tmp_path)
-    # As text, for gzip has more than one way to say a thing.
+    # Uncompressed, because gzip data of the same text may differ.
     (tmp_path / "table.gz").write_bytes(b"".join(table_lines()))
     model = MosesModel.read(str(tmp_path / "moses.ini"))
     identity = decoder_identity(model, texts)

@@ -1,4 +1,4 @@
-"""Frames of scores against a naive computation of each number."""
+"""Frames of scores, compared with a naive computation of each number."""
 
 import math
 import random
@@ -98,7 +98,7 @@ def test_pruning(references, runs):
 
 
 def test_contests(references, runs):
-    """The best on the development set meet; chance takes no part; where a side is missing there is no contest."""
+    """The best systems on the development set are compared, except random ones; sizes that lack a side are left out."""
     _, contests = pruning_frames(runs, Scoreboard(references, SAMPLES))
     assert len(contests) == 1
     row = contests.iloc[0]
@@ -121,7 +121,7 @@ def test_without_the_full_table_there_is_nothing_to_compare_with(references, run
 
 
 def test_annotation(references):
-    """The mean over tuning seeds; the test takes each sentence's statistics of all seeds together."""
+    """Scores are means over tuning seeds; the test adds up each sentence's statistics over all seeds."""
     shares = {"baseline": (0.3, 0.32, 0.28), "annotated n=50": (0.2, 0.22, 0.25)}
     runs = [TunedRuns(label, "semantic" if "n=" in label else "", 50 if "n=" in label else 0,
                       [translations(references, share, i) for i, share in enumerate(values)])
@@ -143,8 +143,8 @@ def test_annotation(references):
             if run is runs[0]:
                 assert all(map(math.isnan, (row.low, row.high, row.p)))
                 continue
-            # The statistics of a sentence added up are those of a text in which it stands once for each seed.
-            whole = [_joined(one.translations, text) for one in runs]
+            # The sums of a sentence's statistics are those of a text that contains the sentence once for each seed.
+            whole = [_joined(tuned.translations, text) for tuned in runs]
             drawn = np.random.default_rng(12345).choice(len(reference), size=(SAMPLES, len(reference)), replace=True)
             samples = [
                 np.array([naive_bleu([lines[i] for lines in each for i in rows], [reference[i] for i in rows] * 3)
@@ -159,11 +159,11 @@ def test_annotation(references):
 
 
 def _joined(each, text):
-    return [with_all(one)[text] for one in each]
+    return [with_all(texts)[text] for texts in each]
 
 
 def test_steps_are_compared_with_the_step_below_and_with_the_first(references):
-    """A pruned table is compared with the whole one above it, as is the next pruned one, unless another is named."""
+    """Each pruned table is compared with the last full one above it, unless another step is named."""
     steps = {"table": (0.3, 1), "+ columns": (0.2, 1), "+ rerank": (0.1, 1), "all but rerank, 10 %": (0.22, 0.1),
              "all, 10 %": (0.15, 0.1), "all, 5 %": (0.4, 0.05)}  # fmt: skip
     named = {"all but rerank, 10 %": "+ columns"}
@@ -174,14 +174,14 @@ def test_steps_are_compared_with_the_step_below_and_with_the_first(references):
     below = {"+ columns": "table", "+ rerank": "+ columns", "all, 10 %": "+ rerank", "all, 5 %": "+ rerank", **named}
     for text, reference in with_all(references).items():
         lines = {run.label: with_all(run.translations[0])[text] for run in runs}
-        bleu = {label: naive_bleu(found, reference) for label, found in lines.items()}
-        samples = {label: naive_samples(found, reference) for label, found in lines.items()}
+        bleu = {label: naive_bleu(hypothesis, reference) for label, hypothesis in lines.items()}
+        samples = {label: naive_samples(hypothesis, reference) for label, hypothesis in lines.items()}
         rows = frame[frame.text == text].set_index("step")
         assert rows.loc["table", ["gain", "gain_low", "total", "total_p"]].isna().all()
-        for label, other in below.items():
+        for label, previous in below.items():
             row = rows.loc[label]
             assert row.bleu == pytest.approx(bleu[label])
-            for name, base in (("gain", other), ("total", "table")):
+            for name, base in (("gain", previous), ("total", "table")):
                 assert row[name] == pytest.approx(bleu[label] - bleu[base])
                 differences = samples[label] - samples[base]
                 assert (row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(

@@ -1,4 +1,4 @@
-"""What was done is found again by its key, or not at all."""
+"""Records of finished runs are found by their keys, or ignored if they are damaged."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ def test_damage_is_as_if_nothing_were_there(tmp_path):
 
 
 def test_digits_tell_parts_apart(tmp_path):
-    """Also where the parts joined are the same."""
+    """Digests of different parts differ, even if the joined parts are equal."""
     assert digest_of("ab", b"c") == digest_of(b"ab", "c") == hashlib.sha256(b"2:ab1:c").hexdigest()[:20]
     assert len({digest_of(*parts) for parts in (["ab", "c"], ["a", "bc"], ["abc"], ["abc", ""], [])}) == 5
     (tmp_path / "one").write_bytes(b"a")

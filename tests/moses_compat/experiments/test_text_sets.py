@@ -34,7 +34,7 @@ def test_texts_that_do_not_fit_are_refused(tmp_path):
 
 
 def test_overlaps(tmp_path):
-    """A pair counts if both sides are the same, spaces aside; a last line without its end is a line."""
+    """A pair counts if both sides are equal except for spaces; a last line may lack its line end."""
     config = read_experiment_config(str(write_experiment(tmp_path, PRUNE)))
     for side, lines in (("src", [b"a  b", b"c", b"a b", b"d"]), ("trg", [b"x y", b"z", b"w", b"v"])):
         (tmp_path / f"dev.{side}").write_bytes(b"\n".join(lines))

@@ -1,4 +1,4 @@
-"""Table 2: which tables are tuned, columns in memory are those of an annotated table, a tuning is done once."""
+"""Table 2: the tables that are tuned, columns in memory as in an annotated table, and reuse of finished tunings."""
 
 import os
 
@@ -119,15 +119,15 @@ def plain(folder, texts):
 
 def test_the_decoder_sees_what_it_would_read(folder, texts, measures, plain):
     written = LoadedModel.load(MosesModel.read(str(folder / "annotated.ini")), texts)
-    ours = annotated(plain, plain.model, column_values(measures, ["semantic"]))
-    assert (written.entries.numbers == ours.entries.numbers).all()
-    assert written.entries.scores == pytest.approx(ours.entries.scores, abs=2e-7)
-    assert written.model.features == ours.model.features
-    assert (written.model.weights == ours.model.weights).all()
-    assert (written.model.tuneable == ours.model.tuneable).all()
-    weights = ours.model.weights.copy()
+    loaded = annotated(plain, plain.model, column_values(measures, ["semantic"]))
+    assert (written.entries.numbers == loaded.entries.numbers).all()
+    assert written.entries.scores == pytest.approx(loaded.entries.scores, abs=2e-7)
+    assert written.model.features == loaded.model.features
+    assert (written.model.weights == loaded.model.weights).all()
+    assert (written.model.tuneable == loaded.model.tuneable).all()
+    weights = loaded.model.weights.copy()
     weights[-2:] = 1.5, -0.5
-    assert ours.translate(ours.translator().with_weights(weights)) == written.translate(
+    assert loaded.translate(loaded.translator().with_weights(weights)) == written.translate(
         written.translator().with_weights(weights)
     )
 
@@ -156,10 +156,10 @@ def test_columns_of_forced_decoding_are_those_of_annotate(folder, texts, plain):
     with Input(str(folder / "table.gz")) as source:
         request = MeasureRequest(forced_pairs=PairUses.read(pairs), forced_probabilities=True)
         measured = measure_table(source, request).whole()
-    ours = annotated(plain, plain.model, column_values(measured, ["forced"]))
-    assert written.entries.scores == pytest.approx(ours.entries.scores, abs=2e-6)
-    assert (written.entries.scores == ours.entries.scores).mean() > 0.99
-    assert written.model.features == ours.model.features
+    loaded = annotated(plain, plain.model, column_values(measured, ["forced"]))
+    assert written.entries.scores == pytest.approx(loaded.entries.scores, abs=2e-6)
+    assert (written.entries.scores == loaded.entries.scores).mean() > 0.99
+    assert written.model.features == loaded.model.features
 
 
 def test_other_columns():
@@ -180,7 +180,7 @@ def test_columns_of_probabilities():
     measures = measures_of([0, 3], [1], [False] * 3, similarities=result, scored=scored)
     expected = [[np.log(0.5), np.log(0.25)], [-50, 0], [0, 0]]
     np.testing.assert_allclose(column_values(measures, ["semantic"], probable=True), expected, rtol=1e-6)
-    # One translator, or a classifier, says a number only.
+    # A single translator or a classifier gives one score only.
     alike = measures_of([0, 3], [1], [False] * 3, similarities=result[:, [0, 0]], scored=scored)
     np.testing.assert_allclose(column_values(alike, ["semantic"], probable=True), np.array(expected)[:, :1], rtol=1e-6)
 
@@ -204,9 +204,9 @@ def test_smoothed_columns_are_those_of_annotate(folder, texts, plain):
     request = MeasureRequest(similarities={SIMILARITIES: ModelSimilarities(small_model())}, smoothing="kneser-ney")
     with Input(str(folder / "table.gz")) as source:
         values = column_values(measure_table(source, request).whole(), ["semantic", "kneser-ney"])
-    ours = annotated(plain, plain.model, values)
-    assert written.entries.scores == pytest.approx(ours.entries.scores, abs=4e-7)
-    assert ours.entries.scores.shape[1] == 4 + 4
+    loaded = annotated(plain, plain.model, values)
+    assert written.entries.scores == pytest.approx(loaded.entries.scores, abs=4e-7)
+    assert loaded.entries.scores.shape[1] == 4 + 4
 
 
 def test_a_tuning_is_what_tune_does_and_is_done_once(folder, texts, measures, plain, tmp_path):
@@ -223,8 +223,8 @@ def test_a_tuning_is_what_tune_does_and_is_done_once(folder, texts, measures, pl
                          "-o", folder / "tuned.ini")  # fmt: skip
     assert outcome.code == 0, outcome.err
     tuned = MosesModel.read(str(folder / "tuned.ini"))
-    ours = np.concatenate([record["weights"][name] for name in tuned.features.sizes])
-    assert ours == pytest.approx(tuned.weights, abs=1e-5)
+    weights = np.concatenate([record["weights"][name] for name in tuned.features.sizes])
+    assert weights == pytest.approx(tuned.weights, abs=1e-5)
     assert list(record["translations"]) == ["dev", "one"]
     assert record["system"] == "a"
 

@@ -1,4 +1,4 @@
-"""What all parts share: what is read once, as the configuration wants it; seconds and files."""
+"""Data shared by all parts of an experiment: model, measures, the decoder, which is loaded once, durations, paths."""
 
 import os
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.workbench import Session, open_workbench, read_experiment_texts
 from phrasetool.pruning.measures import LOSSES, SIGNIFICANCE, SIMILARITIES
 from phrasetool.watch import SILENT
-from tests.moses_compat.experiments.watching import Told
+from tests.moses_compat.experiments.watching import RecordingWatch
 from tests.small_experiment import table_lines, write_experiment
 
 MORE = """\
@@ -28,13 +28,13 @@ stack = 70
 def bench(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bench") / "x"
     config = read_experiment_config(str(write_experiment(folder, MORE)))
-    session = Session(config, read_experiment_texts(config), 1, Told())
+    session = Session(config, read_experiment_texts(config), 1, RecordingWatch())
     return open_workbench(session, BuildPlan(config.moses.ini))
 
 
 def test_the_search_is_that_of_the_configuration(bench):
     search = bench.model.search
-    # What it does not say is as in the ini, where Moses' default stands.
+    # Other settings are those of the ini, or else Moses' defaults.
     assert (search.algorithm, search.stack_size, search.pop_limit, search.table_limit) == ("stack", 70, 1000, 20)
 
 
@@ -68,6 +68,6 @@ def test_a_part_lasts_from_the_end_of_the_one_before(monkeypatch):
 def test_files_stand_in_the_folder_of_the_experiment():
     current = Session(SimpleNamespace(output="out"), None, 1, SILENT)
     assert current.path("a", "b.json") == os.path.join("out", "a", "b.json")
-    other = Session(SimpleNamespace(output="x"), None, 1, SILENT)
+    other_session = Session(SimpleNamespace(output="x"), None, 1, SILENT)
     current.commands["table"] = "prune"
-    assert other.commands == {}
+    assert other_session.commands == {}

@@ -1,12 +1,12 @@
-"""A watch that remembers what it is told."""
+"""A progress listener that records the events."""
 
 import contextlib
 
 from phrasetool.watch import Watch
 
 
-class Told(Watch):
-    """See `Watch`."""
+class RecordingWatch(Watch):
+    """Listener that records messages, warnings, and begun and finished steps."""
 
     def __init__(self):
         self.said, self.warned, self.begun, self.done = [], [], [], []

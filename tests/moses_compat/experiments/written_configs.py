@@ -1,4 +1,4 @@
-"""A configuration that is complete, to be changed and read."""
+"""A complete configuration, which tests modify and read."""
 
 from moses_compat.experiments.config import read_experiment_config
 

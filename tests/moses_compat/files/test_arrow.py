@@ -1,4 +1,4 @@
-"""Arrays there and back, and an output as a file that pyarrow writes to."""
+"""Conversion of arrays to Arrow and back, and outputs as files that pyarrow writes to."""
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ def write_table(output):
 def test_what_is_written_is_read(tmp_path):
     with Output(str(tmp_path / "t.parquet")) as output:
         write_table(output)
-        # The output is still open: whoever opened it says when it is done.
+        # The output is still open; its caller closes it.
         assert not (tmp_path / "t.parquet").exists()
     assert pq.read_table(tmp_path / "t.parquet").equals(TABLE)
 

@@ -1,4 +1,4 @@
-"""What interrupted work left is taken, and nothing else."""
+"""Finished results of interrupted work are reused, and no others."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ def digest(item):
 
 
 def squares(folder, items=ITEMS, settings=None, said=None, threads=1):
-    """Work that is kept: the squares, and how many were taken."""
+    """Return the squares of the items, and the number of reused results."""
     say = said.append if said is not None else print
     with FinishedWork(str(folder / "out"), str(folder / "in"), settings or {"a": "1"}, say) as finished:
         result = finished.run("squares", digest, items, lambda item: item * item, threads)
@@ -73,12 +73,12 @@ def test_what_is_kept_may_be_less_than_a_result(folder, cut_after):
     with FinishedWork(str(folder / "out"), str(folder / "in"), {}) as finished:
         assert list(run(finished)) == [(item, item / 2) for item in ITEMS]
         assert finished.taken == 5
-        # Another pass has files of its own.
+        # Another pass has its own files.
         assert list(finished.run("cubes", digest, [1, 2], lambda item: item**3, 1)) == [1, 8]
 
 
 def left_over(folder, cut_after):
-    """A folder with two finished items."""
+    """Interrupt the work after two items, and return the folder with their results."""
     cut_after(2)
     with pytest.raises(PowerCut):
         squares(folder)
@@ -123,8 +123,8 @@ def test_damaged_and_hostile_files(folder, cut_after, monkeypatch):
     good = path.read_bytes()
     header = b'{"object": "os:mkdir", "parts": ["sentinel"]}'
     evil = len(header).to_bytes(8, "little") + header
-    other = packed({"neither": "digests", "nor": "results"})
-    forged = [digest_of_bytes(kept) + kept for kept in (evil, other, packed(3), packed([1, 2]))]
+    wrong_keys = packed({"neither": "digests", "nor": "results"})
+    forged = [digest_of_bytes(kept) + kept for kept in (evil, wrong_keys, packed(3), packed([1, 2]))]
     for data in (good[:-1], good[:20] + b"x" + good[21:], b"", *forged):
         path.write_bytes(data)
         with pytest.raises(DataError, match=r"\.done: is damaged"):
@@ -142,7 +142,7 @@ def test_where_nothing_can_be_kept(folder):
 
 
 def test_a_disk_that_is_full(folder, monkeypatch):
-    """What was kept before stays, and is taken when there is room."""
+    """Results that were stored before are kept, and reused when there is space."""
     monkeypatch.setattr(finished_work, "SECONDS", 0.0)
     real, written = finished_work.os.fsync, []
 
@@ -192,7 +192,7 @@ def test_what_is_complete_needs_nothing_left(folder, cut_after):
     left = left_over(folder, cut_after)
     forget_finished(str(folder / "out"))
     assert not left.exists()
-    # A folder of that name that is something else stays.
+    # A folder of that name with other contents is kept.
     left.mkdir()
     write(left / "mine", b"")
     forget_finished(str(folder / "out"))
@@ -200,7 +200,7 @@ def test_what_is_complete_needs_nothing_left(folder, cut_after):
 
 
 def test_what_nobody_knows_the_settings_of_is_not_taken(folder, cut_after):
-    """As after a kill while the folder was removed, by an earlier version."""
+    """This is the state after an earlier version was killed while it removed the folder."""
     cut_after(3)
     with pytest.raises(PowerCut):
         squares(folder)

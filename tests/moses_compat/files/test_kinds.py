@@ -69,7 +69,7 @@ def test_alignments_before_the_scores(tmp_path):
 
 
 def test_a_small_binary_table(tmp_path):
-    """The words of a table stand in its binary form, in which most bytes are zeros."""
+    """A table is detected as binary by its zero bytes, although it contains words and separators."""
     data = bytes(60) + b"das ||| \n" + bytes(40) + b"the" + bytes(90)
     for name, word in (("t.minphr", "PhraseDictionaryCompact"), ("t", "binary data")):
         path = tmp_path / name

@@ -26,7 +26,7 @@ UNPACK = {
 
 @pytest.fixture(params=[".gz", ".bz2", ".xz", ".zst zstandard", ".zst backports.zstd"])
 def ending(request, monkeypatch):
-    """Of names; that of zstd with each package that can do it."""
+    """Return a suffix of file names; that of zstd with each package that supports it."""
     result, _, package = request.param.partition(" ")
     if package:
         pytest.importorskip(package, reason=f"{package} is another package for the same")
@@ -138,8 +138,8 @@ def test_no_package_for_zstd(tmp_path, monkeypatch):
 
 
 def test_byte_order_mark(tmp_path, monkeypatch, ending):
-    heard = []
-    monkeypatch.setattr(paths, "listeners", [heard.append])
+    messages = []
+    monkeypatch.setattr(paths, "listeners", [messages.append])
     path = tmp_path / "t"
     for data in (b"\xef\xbb\xbf" + TEXT, PACK[ending](b"\xef\xbb\xbf" + TEXT)):
         assert read_back(path, data) == TEXT
@@ -147,10 +147,10 @@ def test_byte_order_mark(tmp_path, monkeypatch, ending):
             assert source.peek(7) == TEXT[:7]
             assert source.peek(5) == TEXT[:5]
             assert source.read(9) + source.read(200) == TEXT[:209]
-    assert heard == [f"{path}: a byte order mark at its start was left out"] * 4
-    heard.clear()
+    assert messages == [f"{path}: a byte order mark at its start was left out"] * 4
+    messages.clear()
     assert read_back(path, TEXT + b"\xef\xbb\xbf") == TEXT + b"\xef\xbb\xbf"
-    assert heard == []
+    assert messages == []
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])

@@ -1,4 +1,4 @@
-""""""
+"""Properties of paths: streams and pipes, scratch folders, the same file by two names, files of models."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ def test_names_in_messages():
 
 def test_what_can_be_read_but_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    there = write(tmp_path / "file", b"")
+    file = write(tmp_path / "file", b"")
     streams = ["-", str(tmp_path / "pipe"), os.devnull]
-    assert [
-        path for path in [*streams, str(there), str(tmp_path), str(tmp_path / "none")] if is_stream(path)
-    ] == streams
-    assert [path for path in [*streams, str(there), "a\0b"] if is_pipe(path)] == streams[1:2]
+    assert [path for path in [*streams, str(file), str(tmp_path), str(tmp_path / "none")] if is_stream(path)] == streams
+    assert [path for path in [*streams, str(file), "a\0b"] if is_pipe(path)] == streams[1:2]
 
 
 def test_scratch_files_lie_beside_a_file(tmp_path, monkeypatch):
@@ -37,8 +35,8 @@ def test_same_file(tmp_path, monkeypatch):
     (tmp_path / "link").symlink_to(a)
     os.link(a, tmp_path / "hard")
     monkeypatch.chdir(tmp_path)
-    for other in (a, tmp_path / "link", tmp_path / "hard", "a", "./a"):
-        assert same_file(str(a), str(other))
+    for alias in (a, tmp_path / "link", tmp_path / "hard", "a", "./a"):
+        assert same_file(str(a), str(alias))
     assert not same_file(str(a), str(b))
     assert not same_file("-", "-")
     assert same_file("new", str(tmp_path / "new"))

@@ -1,4 +1,4 @@
-""""""
+"""Inputs and outputs, packed or not: complete files or none, errors for damaged files, limits of lines."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_input_reads_several_members_and_padding(tmp_path):
 
 
 class _Slow(io.RawIOBase):
-    """A pipe that gives one byte at a time."""
+    """A pipe that returns one byte at a time."""
 
     def __init__(self, data):
         self._data = io.BytesIO(data)
@@ -217,7 +217,7 @@ def test_output_through_a_symbolic_link_replaces_the_file_it_points_to(tmp_path)
 
 @pytest.fixture
 def bomb(tmp_path, monkeypatch):
-    """A file of two lines and a very long one, packed; and how much of it is read at once."""
+    """Write a packed file of two lines and a very long one, and lower the limits of lines and reads."""
     monkeypatch.setattr(streams, "LINES_AT_ONCE", 64)
     monkeypatch.setattr(streams, "LONGEST_TEXT_LINE", 256)
     path = tmp_path / "bomb.gz"
@@ -231,7 +231,9 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(bomb, monkeypa
     with Input(bomb) as source:
         reading = source.read
         monkeypatch.setattr(source, "read", lambda size: read.append(size) or reading(size))
-        with pytest.raises(DataError, match=r":3: the line has more than 256 bytes; expected text, a sentence a line"):
+        with pytest.raises(
+            DataError, match=r":3: the line has more than 256 bytes; expected text with one sentence per line"
+        ):
             b"".join(getattr(source, how)())
     assert sum(read) < 512
 
@@ -284,22 +286,22 @@ def test_word_vectors_in_every_packing(tmp_path, pack):
     model.build_vocab([["haus", "hof"]] * 5)
     model.train([["haus", "hof"]] * 5, total_examples=5, epochs=1)
     save_facebook_model(model, str(tmp_path / "plain"))
-    # Its name says nothing true.
+    # The suffix does not match the content.
     path.write_bytes(pack((tmp_path / "plain").read_bytes()))
     result = load_vectors(str(path), [b"haus"], opened=open_bytes)
     assert result[b"haus"].tolist() == pytest.approx(model.wv["haus"].tolist(), rel=1e-5)
 
 
 def test_a_check_changes_nothing(tmp_path):
-    there = write(tmp_path / "there", b"as it was")
+    file = write(tmp_path / "there", b"as it was")
     os.mkfifo(tmp_path / "pipe")
-    for path in (there, tmp_path / "pipe"):
+    for path in (file, tmp_path / "pipe"):
         check_readable(str(path))
         check_writable(str(path))
     check_writable(str(tmp_path / "new.gz"))
     check_writable("-")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe", "there"]
-    assert there.read_bytes() == b"as it was"
+    assert file.read_bytes() == b"as it was"
 
 
 def test_what_cannot_be_read(tmp_path):

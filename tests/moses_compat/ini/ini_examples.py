@@ -1,4 +1,4 @@
-"""moses.ini files of both versions, with all that an edit must leave alone."""
+"""moses.ini files of both versions, with everything that an edit must not change."""
 
 VERSION_2 = """\
 # A model of this project's tests.   [weight] stands at the end.

@@ -1,4 +1,4 @@
-"""Edits of a moses.ini: what changes, and that nothing else does."""
+"""Edits of a moses.ini make the requested changes, and no others."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ from phrasetool.errors import DataError, PhraseToolError
 from tests.moses_compat.ini.ini_examples import VERSION_1, VERSION_2
 
 EXAMPLES = {"1": VERSION_1, "2": VERSION_2}
-# How a file may differ that says the same.
+# Variants of a file with the same meaning.
 FORMS = {
     "as it is": lambda data: data,
     "crlf": lambda data: data.replace(b"\n", b"\r\n"),
@@ -37,7 +37,7 @@ def table_of(ini, name):
 
 
 def differences(before, after):
-    """The lines that were changed or added, and those that were removed or changed, in order."""
+    """Return the removed lines and the added lines, in order; a changed line is in both."""
     import difflib
 
     result = list(difflib.ndiff(before.split("\n"), after.split("\n")))
@@ -66,7 +66,7 @@ def test_two_more_scores_in_version_2(read_bytes, form):
     data = FORMS[form](VERSION_2.encode())
     ini = read_bytes(data)
     changed = with_table(ini, table_of(ini, "TranslationModel0"), "/new/small.gz", 4).encode(*ENCODING)
-    # Spaces, comments and the spelling of the old weights stay.
+    # Spaces, comments and the spelling of the old weights are kept.
     assert changed == data.replace(
         b"Model0  num-features=2 path=small.gz", b"Model0  num-features=4 path=/new/small.gz"
     ).replace(b"0.0639497231451392\t+1e-1", b"0.0639497231451392\t+1e-1 0 0")
@@ -83,7 +83,7 @@ def test_a_table_without_a_name_with_components(read_bytes):
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_weights_that_moses_supplies_are_written_down(read_bytes, end):
-    """A table that is not tuned may lack a weight line: Moses takes 1, but the new columns shall have another."""
+    """An untuned table may lack a weight line: Moses then uses 1, but the new columns need other weights."""
     ini = read_bytes(VERSION_2.replace("\n", end).encode())
     table = table_of(ini, "Fixed")
     check_table(ini, table)
@@ -151,7 +151,7 @@ def test_an_edit_is_read_back(workspace, version, form, number, more, weight, pa
     assert [f for f in after.features if f.name != table.name and f.section == "feature"] == [
         f for f in before.features if f.name != table.name and f.section == "feature"
     ]
-    # Every line that is not the table's or its weights' is there, in order.
+    # All lines except those of the table and its weights are kept, in order.
     named = {table.line, before.weight_lines.get(table.name)}
     rest = [line for n, line in enumerate(before.lines, 1) if n not in named]
     lines = iter(after.lines)
@@ -170,7 +170,7 @@ LINES = st.lists(
 
 @given(LINES, LINES, st.sampled_from(sorted(EXAMPLES)), st.integers(1, 3))
 def test_lines_around_and_unknown_sections_stay(workspace, head, tail, version, more):
-    """Whatever the file holds besides."""
+    """An edit does not depend on the rest of the file."""
     text = "\n".join([*(f"# {line}" for line in head), EXAMPLES[version] + "[other]", *tail])
     path = workspace / "around.ini"
     path.write_bytes(text.encode(*ENCODING))
@@ -202,7 +202,7 @@ def test_in_another_folder_relative_paths_become_absolute(read_bytes, tmp_path, 
     for name in ("small.gz", "reordering.gz", "fixed"):
         expected = expected.replace(f"={name}", f"={tmp_path / name}").replace(f" {name}", f" {tmp_path / name}")
     assert moved.text == expected
-    # An edit of what has moved keeps both changes.
+    # An edit after the move keeps both changes.
     assert with_table(moved, phrase_tables(ini)[0], None, 3).count(str(tmp_path)) == expected.count(str(tmp_path))
 
 
@@ -228,14 +228,14 @@ def test_paths_that_no_ini_can_hold(read_bytes, path):
 def test_relative_paths_lead_to_the_same_files(tmp_path, read_bytes, example, folder):
     ini = read_bytes(EXAMPLES[example].encode())
     (tmp_path / folder).mkdir(exist_ok=True)
-    place = str(tmp_path / folder / "moses.ini")
+    ini_path = str(tmp_path / folder / "moses.ini")
     moved = moved_to(ini, str(tmp_path / folder))
-    again = parse_moses_ini(place, with_relative_paths(parse_moses_ini(place, moved.text)))
+    again = parse_moses_ini(ini_path, with_relative_paths(parse_moses_ini(ini_path, moved.text)))
     paths = [path for feature in again.features if (path := feature.arguments.get("path"))]
     assert paths
     assert not any(path.startswith("/") for path in paths)
     assert [*map(str, again.paths)] == [str((tmp_path / path).resolve()) for path in ini.paths]
-    # A second time, nothing is left to do.
+    # A second call changes nothing.
     assert with_relative_paths(again) == again.text
 
 

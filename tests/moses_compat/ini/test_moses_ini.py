@@ -1,6 +1,6 @@
 """A moses.ini in memory: paths, sections and weights.
 
-Lines of a moses.ini: what changes, and that nothing else does.
+Edits of its lines make the requested changes, and no others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def test_lines():
     assert with_arguments("A name=x path=p\tb=c # path=q\r", {"path": "r", "new": "1"}) == (
         "A name=x path=r\tb=c new=1 # path=q\r"
     )
-    # The end of another key is not the key.
+    # A key that only ends with `path` is another key.
     assert with_arguments("A source-path=p", {"path": "r"}) == "A source-path=p path=r"
     assert with_words(" 0 0  0 4 t # t\r", {3: "6", 4: "long/path"}) == " 0 0  0 6 long/path # t\r"
     assert with_numbers("A=  1.0\t2 #3", [1, 3, 4]) == "A=  1.0\t3 4 #3"
@@ -54,7 +54,7 @@ APART = ENDS.filter(lambda end: end[:1] != "#")
     st.dictionaries(st.integers(0, 5), TOKEN),
 )
 def test_other_words_and_the_blanks_stay(parts, end, changed):
-    changed = {place: word for place, word in changed.items() if place < len(parts)}
+    changed = {index: word for index, word in changed.items() if index < len(parts)}
     line = "".join(blank + word for blank, word in parts) + end
     expected = "".join(blank + changed.get(i, word) for i, (blank, word) in enumerate(parts)) + end
     assert with_words(line, changed) == expected
@@ -110,21 +110,21 @@ def feature(name, line=1, **arguments):
     [
         ("", "", "model", ""),
         ("", "t l", "model", "its paths are relative to .*model, because t does not exist in the working directory, "),
-        # As Moses takes them: from where it was started.
+        # Relative to the working directory, as in Moses.
         ("t l", "", "", ""), ("t", "", "", ""), ("t l", "t l", "", ""), ("l2", "", "", ""),
         ("T l", "t l", "", "!t of the working directory is used, as by Moses, and not that in .*model, which differs$"),
-        # Moses would stop: all or nothing.
+        # Moses would stop, because the working directory lacks a file; all paths are relative to one folder.
         ("t", "t l", "model", "its paths are relative to .*model, because l does not exist in the working directory"),
         ("T", "t l", "model", "!its paths .*; t of the working directory, which differs from that in .*, is not used$"),
         ("t", "l", None, "t exists only in the working directory and l only in .*model; all relative paths"),
     ],
 )  # fmt: skip
 def test_relative_paths_start_from_one_folder(tmp_path, monkeypatch, here, beside, folder, note):
-    """T has another content than t; l2 is another spelling of l that Moses finds."""
-    for place, names in ((tmp_path, here), (tmp_path / "model", beside)):
-        place.mkdir(exist_ok=True)
+    """T stands for a file t with other content, and l2 for l.gz, which Moses also finds as l."""
+    for directory, names in ((tmp_path, here), (tmp_path / "model", beside)):
+        directory.mkdir(exist_ok=True)
         for name in names.split():
-            write(place / name.lower().replace("l2", "l.gz"), b"1" if name == "T" else b"")
+            write(directory / name.lower().replace("l2", "l.gz"), b"1" if name == "T" else b"")
     monkeypatch.chdir(tmp_path)
     ini = MosesIni(str(tmp_path / "model/moses.ini"), [])
     ini.features = [feature("A0", path="t"), feature("B0"), feature("C0", path=""), feature("D0", path="l")]

@@ -1,4 +1,4 @@
-"""moses.ini: what is read, what is kept when weights are written, what is refused."""
+"""Reading of moses.ini files, writing of weights without other changes, and errors."""
 
 import re
 import subprocess
@@ -51,7 +51,7 @@ RO= 0.3 0.3 0.3 0.3 0.3 0.3
 Distortion0= 0.3
 LM0= 0.5
 """
-# The same without a section that Moses does not have.
+# The same without the section that Moses does not know.
 MODEL = INI.replace("[a-section-of-the-future]\nanything at all = [goes]\n\n", "")
 
 MINIMAL = "[feature]\nDistortion\n[weight]\nDistortion0= 1\n"
@@ -188,7 +188,7 @@ def test_a_missing_file(tmp_path):
         read_moses_ini(str(tmp_path / "none.ini"))
 
 
-# What is wrong with a model, though each line is well formed: (from, to, the line that is named, the message).
+# Errors of a model whose lines are well formed: (old text, new text, start of the reported line, message).
 MODEL_FAULTS = [
     ("TranslationModel0= 0.2 0.2 0.2 0.2", "TranslationModel0= 0.2", "TranslationModel0=", "4 features but 1 weights"),
     ("LM0= 0.5", "LM0= 0.5 0.1", "LM0=", "has 1 features but 2 weights"),
@@ -349,7 +349,7 @@ def model(tmp_path_factory):
         yield folder
 
 
-# What changes the translations or scores of a real Moses, and what it stops at; `same` is supported.
+# Settings that change the translations or scores of a real Moses, or stop it; those with `same` are supported.
 SETTINGS = [
     ("same", moses_settings.INI),
     ("same", moses_settings.with_section("mark-unknown", "1")),
@@ -390,10 +390,10 @@ SETTINGS = [
 @pytest.mark.requires_moses
 @pytest.mark.parametrize(("expected", "ini"), SETTINGS, ids=[ini.replace("\n", " ")[-40:] for _, ini in SETTINGS])
 def test_a_real_moses_has_the_same_or_the_setting_is_refused(model, moses, expected, ini):
-    theirs, ours = moses_settings.of_moses(moses(), ini), moses_settings.of_ours(ini)
-    assert moses_settings.verdict(theirs, ours) == expected
-    if ours.lines is None:
-        assert re.match(r"phrasetool: ours.ini:\d+: ", ours.message)
+    moses_result, our_result = moses_settings.of_moses(moses(), ini), moses_settings.of_ours(ini)
+    assert moses_settings.verdict(moses_result, our_result) == expected
+    if our_result.lines is None:
+        assert re.match(r"phrasetool: ours.ini:\d+: ", our_result.message)
 
 
 SENTENCE_BEGINS = "a <s> b\nc <s> d b a\n<s> a c b\nb c <s> d\nd , <s> c a b\n<s> <s> a\n"
@@ -402,13 +402,13 @@ SENTENCE_BEGINS = "a <s> b\nc <s> d b a\n<s> a c b\nb c <s> d\nd , <s> c a b\n<s
 @pytest.mark.requires_moses
 @pytest.mark.parametrize("pops", ["2", "5", "1000"])
 def test_a_word_that_begins_sentences_is_estimated_as_by_moses(moses, monkeypatch, tmp_path, pops):
-    """Its estimate decides when it is translated: cube pruning puts it last, although that is worse."""
+    """The estimate decides when the word is translated: cube pruning puts it last, although that is worse."""
     moses_settings.write_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text").write_text(SENTENCE_BEGINS)
     ini = moses_settings.with_section("search-algorithm", "1", "[cube-pruning-pop-limit]", pops)
-    theirs, ours = moses_settings.of_moses(moses(), ini), moses_settings.of_ours(ini)
-    assert moses_settings.verdict(theirs, ours) == "same"
+    moses_result, our_result = moses_settings.of_moses(moses(), ini), moses_settings.of_ours(ini)
+    assert moses_settings.verdict(moses_result, our_result) == "same"
 
 
 def test_more_options_of_several_tables_than_moses_takes_are_refused(monkeypatch, tmp_path):

@@ -1,4 +1,4 @@
-"""What a moses.ini says an entry is worth."""
+"""Model scores of entries by the weights of a moses.ini."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Which phrase table of a moses.ini is meant, and which cannot be annotated."""
+"""Selection of a phrase table of a moses.ini, and tables that cannot be annotated."""
 
 import os
 
@@ -14,7 +14,7 @@ from tests.moses_compat.ini.ini_examples import VERSION_1, VERSION_2
 
 
 def ini_of(tmp_path, *paths, kind="PhraseDictionaryMemory"):
-    """An ini with a table for each path."""
+    """Return an ini with a table for each path."""
     lines = [f"{kind} name=TranslationModel{i} path={path} num-features=2" for i, path in enumerate(paths)]
     weights = [f"TranslationModel{i}= 1 2" for i in range(len(paths))]
     return read_text(tmp_path, "\n".join(["[feature]", *lines, "Distortion", "[weight]", *weights, ""]))
@@ -39,12 +39,12 @@ def files(tmp_path, monkeypatch):
     ("paths", "table", "number"),
     [
         (["../a.gz", "../b.gz"], "../b.gz", 1),
-        (["a.gz", "b.gz"], "../b.gz", 1),  # beside the ini
+        (["a.gz", "b.gz"], "../b.gz", 1),  # next to the ini
         (["x.gz", "e.gz"], "e.gz", 1),  # in the working directory
         (["./b.gz", "{}/c"], "../c", 1),
         (["a", "b"], "../b.gz", 1),
         (["a.gz", "c.gz"], "../c", 1),
-        (["d", "d.gz"], "../d", 0),  # the very name first
+        (["d", "d.gz"], "../d", 0),  # the exact name takes precedence
         (["d", "d.gz"], "../d.gz", 1),
         (["a.gz", "b.gz"], "../link.gz", 1),
         (["link.gz", "c"], "../b.gz", 0),
@@ -70,7 +70,7 @@ def test_none_or_several(files):
     twice = ini_of(files, "../b.gz", "../link.gz", "../a.gz")
     with pytest.raises(DataError, match=r"several .* tables are ../b.gz: .*0 \(../b.gz\), .*1 \(../link.gz\)"):
         find_table(twice, "../b.gz")
-    # A single table is the one, whatever its name: it may have been pruned.
+    # A single table is chosen whatever its name, because the file may be a pruned part of it.
     for find in (choose_table, find_table):
         assert find(ini_of(files, "a.gz"), "../c").name == "TranslationModel0"
     with pytest.raises(DataError, match="there is no phrase table: it names none"):
@@ -94,7 +94,7 @@ BINARY = [
 @pytest.mark.parametrize(("kind", "called"), BINARY)
 def test_binary_tables_are_refused(files, kind, called):
     ini = ini_of(files, "no-such", kind=kind)
-    # Even a table that has no place in the ini gets the word that says more.
+    # A file that the ini does not name gets the more helpful message, too.
     result = find_table(ini, "../a.gz")
     message = rf"moses.ini:2: TranslationModel0 is a {called} table \(no-such\), which cannot be annotated: "
     with pytest.raises(DataError, match=f"{message}annotate the text table it was made from and binarise the result"):
@@ -127,12 +127,12 @@ def test_the_text_table_beside_it_is_named(tmp_path, path, text):
 
 
 TABLE = "PhraseDictionaryMemory name=TranslationModel0  num-features=2"
-# What is wrong: (from, to, the line that is named by its beginning, the message).
+# Errors: (old text, new text, start of the reported line, message).
 FAULTS = [
     (TABLE, TABLE.replace("=2", "=3"), TABLE[:40], r"has num-features=3, but line \d+ has 2 weights; Moses stops"),
     (TABLE, TABLE.replace("=2", "=x"), TABLE[:40], "expected num-features=NUMBER, found 'x'"),
     (TABLE, TABLE.replace("=2", "=0"), TABLE[:40], "num-features=0: a table without scores cannot get more"),
-    # Features that are sparse alone have no dense score.
+    # Features with only sparse scores have no dense score.
     ("Distortion\n", "Distortion\nGeneration num-features=0 path=x\nSparseFeature num-features=0\n", None, None),
     (TABLE, TABLE.replace("  num-features=2", ""), TABLE[:40], "num-features=1, but line"),
     (TABLE, f"{TABLE} tuneable-components=true", TABLE[:40], "num-features=2, but 1 tuneable-components"),
@@ -166,7 +166,7 @@ def test_an_ini_that_moses_or_its_tuning_would_refuse(tmp_path, old, new, line, 
     if message is None:
         check_table(ini, table)
         return
-    number = next(n for n, found in enumerate(text.split("\n"), 1) if found.strip().startswith(line))
+    number = next(n for n, content in enumerate(text.split("\n"), 1) if content.strip().startswith(line))
     with pytest.raises(DataError, match=f"{os.sep}moses.ini:{number}: .*{message}") as error:
         check_table(ini, table)
     assert "\n" not in str(error.value)
@@ -181,7 +181,7 @@ def test_tables_that_are_no_text(tmp_path):
 @settings(max_examples=300)
 @given(st.sampled_from([VERSION_1, VERSION_2]), st.data())
 def test_a_damaged_ini_is_edited_or_refused_in_one_line(workspace, text, data):
-    """Some lines lost, doubled, moved or changed: nothing but an error meant for users comes of it."""
+    """Lost, doubled, moved or changed lines cause no other exception than an error for users."""
     lines = text.split("\n")
     for _ in range(data.draw(st.integers(1, 4))):
         at, to = (data.draw(st.integers(0, len(lines) - 1)) for _ in range(2))

@@ -1,4 +1,4 @@
-"""moses.ini of version 1 means what Moses takes it to mean."""
+"""moses.ini files of version 1 have the same meaning as in Moses."""
 
 import pytest
 
@@ -156,7 +156,7 @@ def test_other_tables_have_their_class(write_ini):
     ]  # fmt: skip
 
 
-# From, to, and the message.
+# (Old text, new text, message).
 FAULTS = [
     ("0 0 0 2  small.gz", "0 0 0 2", r"moses.ini:12: \[ttable-file\]: expected `type input-factors .* found '0 0 0 2'"),
     ("0 0 0 2  small.gz", "x 0 0 2 t", r"moses.ini:12: \[ttable-file\]: expected a whole number, found 'x'"),
@@ -209,5 +209,5 @@ def test_annotated_with_weight_0_it_has_the_same_score(write_ini, tmp_path, mode
                stdin=b"documentaci\xc3\xb3n\n")  # fmt: skip
     features, total = (tmp_path / "list").read_text().split(" ||| ")[2:4]
     assert float(total) == pytest.approx(MOSES_TOTAL, abs=2e-6)
-    # Five scores and two more, which are the last feature's.
+    # The last feature has its five scores and two new ones.
     assert len(features.split("PhraseDictionaryMemory0= ")[1].split()) == 7

@@ -1,4 +1,4 @@
-"""A new moses.ini: read back, it is the model that was asked for."""
+"""A new moses.ini describes the requested model when it is read."""
 
 import pytest
 

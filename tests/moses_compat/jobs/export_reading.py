@@ -1,4 +1,4 @@
-"""Files for other systems, read as these read them, in obvious Python."""
+"""Readers of exported files in plain Python, which follow those of the target systems."""
 
 import struct
 from collections import defaultdict
@@ -22,7 +22,7 @@ def unescaped(word):
 
 
 def naive_map(text, longest=3, most=100, always=100, least=0.01):
-    """Source phrase -> candidates, best first; and what is always one."""
+    """Return source phrase -> candidates, best first, and the words that are always candidates."""
     scores, words, frequencies = {}, [], defaultdict(float)
     for line in text.splitlines():
         source, target, _, _, counts = line.split(" ||| ")
@@ -49,7 +49,7 @@ def naive_map(text, longest=3, most=100, always=100, least=0.01):
 
 
 def read_map(data):
-    """As src/vocabulary_map.cc of CTranslate2 does: rules by the length of their keys."""
+    """Return the rules of a vocabulary map by the length of their keys, like src/vocabulary_map.cc of CTranslate2."""
     rules = defaultdict(dict)
     for line in data.decode().split("\n")[:-1]:
         key, tab, values = line.partition("\t")
@@ -61,7 +61,7 @@ def read_map(data):
 
 
 def candidates(rules, tokens):
-    """What `get_candidates` gives for a sentence."""
+    """Return the candidates of a sentence, like `get_candidates`."""
     collected = set(rules[0].get("", ()))
     for first in range(len(tokens)):
         for length in rules:
@@ -72,7 +72,7 @@ def candidates(rules, tokens):
 
 
 def read_shortlist(data):
-    """As `LexicalShortlistGenerator::load` of Marian does: source -> target -> probability."""
+    """Return source -> target -> probability, like `LexicalShortlistGenerator::load` of Marian."""
     result = defaultdict(dict)
     fields = iter(data.decode().split())
     for target, source, probability in zip(fields, fields, fields, strict=True):
@@ -81,7 +81,7 @@ def read_shortlist(data):
 
 
 def read_binary_shortlist(data):
-    """As `BinaryShortlistGenerator` of Marian does, its checks too: first, best, candidates of each source unit."""
+    """Return first, best and candidates of each source unit, with the checks of Marian's `BinaryShortlistGenerator`."""
     magic, checksum, first, best, size, count = struct.unpack_from("<6Q", data)
     assert magic == 0xF11A48D5013417F5
     assert len(data) == 48 + 8 * size + 4 * count

@@ -1,4 +1,4 @@
-"""Annotating a table and its ini: the order of columns, counts, and files that appear together."""
+"""Annotation of a table and its ini: order of columns, counts, and output files of which all or none appear."""
 
 import os
 
@@ -53,7 +53,7 @@ def test_columns_in_the_order_of_their_sources(tmp_path, scan):
 
 
 class Written:
-    """An output that knows what it was given."""
+    """An output that records the pieces written to it."""
 
     def __init__(self):
         self.pieces = []
@@ -90,7 +90,7 @@ def test_nothing_is_written_before_the_model_is_known_to_fit(tmp_path, model, mo
 
 @pytest.mark.parametrize("on_error", ["keep", "skip"])
 @pytest.mark.parametrize("size", [1, 1 << 20])
-def test_malformed_lines_are_left_alone_or_out(tmp_path, model, on_error, size):
+def test_malformed_lines_are_kept_or_skipped(tmp_path, model, on_error, size):
     result, counts = annotated_table(tmp_path, MALFORMED, [ModelSimilarities(model)], TableScan(on_error, 1, size))
     lines = naive.split_lines(MALFORMED)
     rows = naive.split_lines(result)
@@ -102,23 +102,23 @@ def test_malformed_lines_are_left_alone_or_out(tmp_path, model, on_error, size):
     assert len(rows) == (9 if on_error == "keep" else 2)
 
 
-def test_entries_without_a_score_are_those_of_the_first_source(tmp_path, model):
+def test_unscored_entries_are_counted_for_the_first_source(tmp_path, model):
     unknown = b"qqq ||| the ||| 0.5 1\n" * 3 + b"das ||| the ||| 0.5 1\n"
     first, second = ModelSimilarities(model), ColumnSimilarities(0, 1, "raw")
     assert annotated_table(tmp_path, unknown, [first, second])[1].unscored == 3
     assert annotated_table(tmp_path, unknown, [second, first])[1].unscored == 0
 
 
-def test_progress_is_told_of_every_block(tmp_path):
+def test_progress_is_reported_for_every_block(tmp_path):
     recorded = []
-    scan = TableScan(block_bytes=300, progress=lambda *seen: recorded.append(seen))
+    scan = TableScan(block_bytes=300, progress=lambda *arguments: recorded.append(arguments))
     annotated_table(tmp_path, DATA, [ColumnSimilarities(0, 1, "raw")], scan)
     assert len(recorded) > 3
     assert recorded[-1] == (len(DATA), DATA.count(b"\n"))
     assert recorded == sorted(recorded)
 
 
-def test_what_is_refused(tmp_path):
+def test_bad_requests(tmp_path):
     with pytest.raises(ValueError, match="nothing to append"):
         annotated_table(tmp_path, DATA, [])
     forced = PairUses.read(str(write(tmp_path / "pairs", b"a ||| b ||| 1\n")))
@@ -136,7 +136,7 @@ def test_counts_of_blocks_add_up():
 
 @pytest.fixture
 def folder(tmp_path):
-    """A table of four scores beside its ini."""
+    """A folder with a table of four scores and its ini."""
     write(tmp_path / "t", DATA)
     write(tmp_path / "moses.ini", INI.replace("path=t ", f"path={tmp_path / 't'} ").encode())
     return tmp_path
@@ -181,13 +181,13 @@ def test_the_ini_has_a_weight_for_every_column(folder, model_folder, models, own
     assert after.weights["Distortion0"] == [0.3]
 
 
-def test_own_columns_come_behind_those_of_models(folder, model_folder):
-    own = ColumnSimilarities(1, 3, "raw")
-    annotate(request_of(folder, [model_folder], scale="raw"), more=[own])
-    both = read(folder / "more.gz")
+def test_custom_columns_follow_those_of_models(folder, model_folder):
+    custom = ColumnSimilarities(1, 3, "raw")
+    annotate(request_of(folder, [model_folder], scale="raw"), more=[custom])
+    with_custom = read(folder / "more.gz")
     annotate(request_of(folder, [model_folder], scale="raw"))
-    assert naive.cut_columns(both, 2) == read(folder / "more.gz")
-    for line in naive.parse_table(both, 8)[0]:
+    assert naive.cut_columns(with_custom, 2) == read(folder / "more.gz")
+    for line in naive.parse_table(with_custom, 8)[0]:
         assert line.values[6:] == pytest.approx([min(line.values[1], 1), min(line.values[3], 1)], abs=2e-6)
 
 
@@ -213,14 +213,14 @@ def test_both_files_or_none(folder, model_folder):
     write(folder / "t", DATA + b"no entry\n")
     with pytest.raises(DataError, match="t:165: expected at least 3 fields"):
         annotate(request_of(folder, [model_folder], edit=edit))
-    # The table was another one when the ini was looked at.
+    # The table has changed since the ini was checked.
     write(folder / "t", TABLES["lattice"])
     with pytest.raises(DataError, match="num-features=4, but the entries of the table have 2 scores"):
         annotate(request_of(folder, [model_folder], edit=edit))
     assert names(folder) == ["moses.ini", "t"]
 
 
-def test_what_is_wrong_with_an_ini_is_found_before_any_work(folder):
+def test_errors_of_an_ini_are_found_before_any_work(folder):
     write(folder / "t", MALFORMED)
     message = r"moses.ini:5: TranslationModel0 has num-features=4, but the entries of the table have 2 scores"
     with pytest.raises(DataError, match=message):
@@ -240,7 +240,7 @@ def test_a_table_without_entries_fits_any_ini(folder, model_folder):
     assert b"num-features=6" in read(folder / "more.ini")
 
 
-def test_an_ini_for_columns_that_are_told(folder):
+def test_an_ini_for_a_given_number_of_columns(folder):
     with Output(str(folder / "more.ini")) as out:
         edit_of(folder, -0.5).write_to(out, 3)
     result = read_moses_ini(str(folder / "more.ini"))
@@ -256,8 +256,8 @@ class Listening(Watch):
 
 
 @pytest.mark.parametrize("pruned", [False, True])
-def test_who_smooths_a_pruned_table_is_told(tmp_path, pruned):
-    """Whoever was seen only once is missing where a table was pruned before."""
+def test_smoothing_a_pruned_table_is_reported(tmp_path, pruned):
+    """Pairs that were seen only once are missing from a pruned table."""
     lines = naive.split_lines(read(GOLDEN / "table.3.gz"))
     if pruned:
         lines = [line for line in lines if float(line.split(b"|||")[4].split()[2]) > 1]

@@ -1,4 +1,4 @@
-"""The whole way of new entries: table and texts in, table and ini out."""
+"""Augmentation from end to end: a table and texts as input, a table and an ini as output."""
 
 from collections import Counter
 from dataclasses import replace
@@ -43,7 +43,7 @@ def test_unknown_words_get_entries_and_a_report(table, tmp_path):
     expected = {word: learn_augmenter(ENTRIES).entries(word) for word in ("das", "grünst", "tischwald")}
     assert (report.words, report.tokens) == (3, 4)
     assert report.entries == sum(map(len, expected.values()))
-    collected = Counter()
+    right_by_source = Counter()
     right = [0, 0]
     for word, words in (
         ("das", "the green house ."),
@@ -52,13 +52,18 @@ def test_unknown_words_get_entries_and_a_report(table, tmp_path):
     ):
         good = [set(entry.target.split()) <= set(words.split()) for entry in expected[word]]
         right = [right[0] + any(good), right[1] + good[0]]
-        collected.update(
-            {number for entry, there in zip(expected[word], good, strict=True) if there for number in entry.sources}
+        right_by_source.update(
+            {
+                number
+                for entry, is_right in zip(expected[word], good, strict=True)
+                if is_right
+                for number in entry.sources
+            }
         )
     assert report.right == tuple(right)
     assert right[1] >= 3
     for number, source in enumerate(report.sources.values()):
-        assert source.right == collected[number]
+        assert source.right == right_by_source[number]
         assert source.words <= source.tokens <= 4
     lines = read(Path(output)).decode().splitlines(keepends=True)
     assert lines == sorted(lines, key=str.encode)
@@ -77,14 +82,14 @@ def test_the_ini_names_the_new_columns(table, tmp_path):
         f"[feature]\nPhraseDictionaryMemory name=T num-features=4 path={table} input-factor=0 output-factor=0\n"
         "[weight]\nT= 0.1 0.2 0.3 0.4\n".encode(),
     )
-    output, written = str(tmp_path / "o.gz"), str(tmp_path / "o.ini")
-    edit = IniEdit.of(ini_of_table(table, str(ini)), table, output, written)
+    output, output_ini = str(tmp_path / "o.gz"), str(tmp_path / "o.ini")
+    edit = IniEdit.of(ini_of_table(table, str(ini)), table, output, output_ini)
     augment(AugmentRequest(table, output, [text], evidence=("copy", "compound"), edit=edit))
-    assert "num-features=6" in read(Path(written)).decode()
-    assert "T= 0.1 0.2 0.3 0.4 0 0" in read(Path(written)).decode()
+    assert "num-features=6" in read(Path(output_ini)).decode()
+    assert "T= 0.1 0.2 0.3 0.4 0 0" in read(Path(output_ini)).decode()
 
 
-def test_more_texts_find_the_columns_there(table, tmp_path):
+def test_more_texts_use_the_existing_columns(table, tmp_path):
     text, _ = texts(tmp_path)
     first, both, at_once = (str(tmp_path / name) for name in ("1.gz", "2.gz", "3.gz"))
     augment(AugmentRequest(table, first, [text]))
@@ -101,20 +106,20 @@ def test_the_reordering_table_gets_the_same_entries(table, tmp_path):
     text, _ = texts(tmp_path)
     pairs = [b" ||| ".join(line.split(b" ||| ")[:2]) for line in read(Path(table)).splitlines()]
     before = b"".join(pair + f" ||| 0.{k % 8 + 1} 0.1 0.{8 - k % 8}\n".encode() for k, pair in enumerate(pairs))
-    reordering, written, output = (str(tmp_path / name) for name in ("r.gz", "ro.gz", "o.gz"))
+    reordering, reordering_out, output = (str(tmp_path / name) for name in ("r.gz", "ro.gz", "o.gz"))
     write(Path(reordering), before)
-    augment(AugmentRequest(table, output, [text], reordering_table=reordering, reordering_out=written))
-    lines = read(Path(written)).splitlines(keepends=True)
+    augment(AugmentRequest(table, output, [text], reordering_table=reordering, reordering_out=reordering_out))
+    lines = read(Path(reordering_out)).splitlines(keepends=True)
     assert [b" ||| ".join(line.split(b" ||| ")[:2]) for line in lines] == [
         b" ||| ".join(line.split(b" ||| ")[:2]) for line in read(Path(output)).splitlines()
     ]
     assert [line for line in lines if line in before.splitlines(keepends=True)] == before.splitlines(keepends=True)
     shuffled = str(write(tmp_path / "shuffled.gz", b"".join(reversed(before.splitlines(keepends=True)))))
-    request = AugmentRequest(table, output, [text], reordering_table=shuffled, reordering_out=written)
+    request = AugmentRequest(table, output, [text], reordering_table=shuffled, reordering_out=reordering_out)
     with pytest.raises(DataError, match="not sorted bytewise"):
         augment(request)
     augment(replace(request, sort=True))
-    assert read(Path(written)).splitlines(keepends=True) == lines
+    assert read(Path(reordering_out)).splitlines(keepends=True) == lines
 
 
 def test_word_vectors_of_monolingual_text(table, tmp_path):

@@ -1,4 +1,4 @@
-"""Words of tables against naive readers, and new entries among those of a table against sorting all lines."""
+"""Words of tables compared with naive readers, and inserted entries compared with sorting all lines."""
 
 import numpy as np
 import pytest
@@ -54,15 +54,15 @@ def lines(*scores):
 @pytest.mark.parametrize(
     ("text", "augmented", "learnt"),
     [
-        # A penalty, as old tables have one.
+        # A phrase penalty, as in old tables.
         (lines("2.718", "2.718"), False, "ab"),
         (lines("2.71828", "2.71828"), False, "ab"),
         (lines("1", "1"), False, "ab"),
-        # What happens to be 1 now and then.
+        # Scores that are 1 by chance.
         (lines("1 1", "0.5 2.71828", "1 0.3"), False, "abc"),
         (lines("0.5 1 1", "0.2 1 2.71828", "1 1 1"), True, "ac"),
         (lines("0.5 1 1", "0.2 2.71828 2.71828", "1 1 1"), True, "ac"),
-        # A column that is always 1 may be a flag that nothing has set.
+        # A column that is always 1 may be an indicator feature that is never set.
         (lines("1 1 1", "1 1 2.71828"), True, "a"),
         (lines("2.71828 1 1", "2.71828 1 2.71828"), True, "a"),
     ],
@@ -78,7 +78,7 @@ def test_flags_of_an_earlier_run(tmp_path, text, augmented, learnt):
 def test_flags_of_other_sources_of_evidence(tmp_path, columns):
     with pytest.raises(DataError, match=f"with another number of sources of evidence than {columns}") as raised:
         read_table(tmp_path, lines("1 1 1", "1 2.71828 1", "1 1 1"), columns)
-    assert raised.value.remedy == "name those of then"
+    assert raised.value.remedy == "name the sources of that run"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_flags_of_other_sources_of_evidence(tmp_path, columns):
         ("a|N ||| x|N ||| 1 1 1 1\n", r"t:1: the word a\|N has factors"),
     ],
 )
-def test_tables_of_which_nothing_can_be_made(tmp_path, line, said):
+def test_unsupported_tables(tmp_path, line, said):
     with pytest.raises(DataError, match=said):
         read_table(tmp_path, line)
 
@@ -122,7 +122,7 @@ def test_the_mean_over_words(workspace, rows, threads, block_bytes):
         return
     result = means(workspace, text, threads=threads, block_bytes=block_bytes)
     np.testing.assert_allclose(result, np.mean(expected, 0) / 1000, atol=1e-9)
-    # Not a bit depends on how the table was cut.
+    # The result is bit-identical for all blocks and threads.
     assert (result == means(workspace, text)).all()
 
 
@@ -145,11 +145,11 @@ def entry(target, source):
     st.lists(st.tuples(st.lists(WORDS, min_size=1, max_size=2), WORDS), min_size=1, max_size=30),
     st.sets(WORDS, max_size=8), st.integers(1, 2), st.integers(20, 400),
 )  # fmt: skip
-def test_new_entries_stand_in_their_places(workspace, pairs, words, threads, block_bytes):
+def test_new_entries_are_inserted_in_sorted_order(workspace, pairs, words, threads, block_bytes):
     known = sorted(
         {f"{' '.join(source)} ||| {target} ||| 1 1 1 1 ||| 0-0 ||| 1 1 1\n" for source, target in pairs}, key=str.encode
     )
-    # Some words are sources of the table; none of its targets is new.
+    # Some words are sources of the table, but it contains none of the new targets.
     new = {word: [entry("x y", 1), entry("z", 0)] for word in words}
     expected = [line.replace("1 1 1 1 |||", "1 1 1 1 1 1 |||") for line in known]
     for word in new:
@@ -182,7 +182,7 @@ def test_an_unsorted_table_is_refused(tmp_path, block_bytes):
         augmented(tmp_path, ["b ||| x ||| 1 1 1 1\n", "a ||| x ||| 1 1 1 1\n"], {}, 1, block_bytes=block_bytes)
 
 
-def test_flags_that_are_there_already(tmp_path):
+def test_existing_flags(tmp_path):
     lines = "a ||| x ||| 1 1 1 1 0.5 1\nc ||| x ||| 1 1 1 1 0.5 2.71828\n"
     new = {"b": [entry("y", 0)]}
     path = write(tmp_path / "t", lines.encode())

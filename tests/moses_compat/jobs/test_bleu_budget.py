@@ -1,4 +1,4 @@
-"""What BLEU is measured on when a size is searched for."""
+"""The development set on which BLEU is measured during the search for a table size."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def request_of(folder, source="dev.src", reference="dev.trg", **options):
     return PruneRequest(str(folder / "table.gz"), max_bleu_loss=0.5, **settings)
 
 
-def test_what_is_read(folder):
+def test_reading(folder):
     result = DevelopmentSet.read(request_of(folder, search={"stack_size": 7}), SILENT)
     assert (result.source, result.reference) == tuple((folder / name).read_bytes() for name in ("dev.src", "dev.trg"))
     assert result.sentences == 12
@@ -37,7 +37,7 @@ def test_both_are_needed(folder, missing):
         request_of(folder, **{missing: None})
 
 
-def test_texts_that_do_not_fit(folder):
+def test_unsuitable_texts(folder):
     write(folder / "nothing", b"")
     with pytest.raises(DataError, match="nothing: the file has no lines"):
         DevelopmentSet.read(request_of(folder, source="nothing"), SILENT)
@@ -46,7 +46,7 @@ def test_texts_that_do_not_fit(folder):
 
 
 @pytest.mark.parametrize("shared", [0, 1, 5])
-def test_sentences_that_the_table_was_made_from_are_warned_of(folder, tmp_path, shared):
+def test_sentences_of_the_training_corpora_cause_a_warning(folder, tmp_path, shared):
     class Listening(Watch):
         def __init__(self):
             self.warnings = []

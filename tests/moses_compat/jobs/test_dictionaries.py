@@ -1,4 +1,4 @@
-"""Lexicons in their forms, and dictionaries of Bicleaner."""
+"""Lexicons in all formats, and dictionaries for Bicleaner."""
 
 import csv
 import gzip
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from moses_compat.files.streams import Output
 from moses_compat.jobs.dictionaries import (
     DictionaryRequest,
+    LexiconPrecision,
     LexiconRequest,
-    Rightness,
     TermPair,
     export_dictionaries,
     export_lexicon,
@@ -47,14 +47,14 @@ def test_a_lexicon(tmp_path):
     report = export_lexicon(request)
     rows = [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()]
     # sqrt(3.5/4 3.5/4), sqrt(4.5/8 4.5/6), sqrt(8.5/16 8.5/12); "das haus" begins with a stop word, and "a house"
-    # only adds to another pair.
+    # only adds a word to another pair.
     assert rows[0] == ["source", "target", "score", "p(target|source)", "p(source|target)", "count"]
     assert rows[1:] == [
         ["haus & hof", "house and home", "0.875", "1", "1", "4"],
         ["haus", "house", "0.649519", "0.625", "0.75", "5"],
         ["das", "the", "0.613435", "0.75", "0.5", "9"],
     ]
-    assert report.rightness == Rightness(2, 2, 4, 3)
+    assert report.rightness == LexiconPrecision(2, 2, 4, 3)
     assert (report.entries, report.considered, report.terms, report.pairs) == (7, 6, 4, 3)
     for scan in (TableScan(threads=2, block_bytes=50), TableScan(block_bytes=200)):
         again = LexiconRequest(request.table, str(tmp_path / "again"), stop_words=2, scan=scan)
@@ -70,7 +70,7 @@ def test_similar_pairs_have_higher_scores(tmp_path):
     assert [(row[0], row[2], row[6]) for row in rows[1:]] == [("b", "0.875", "1"), ("a", "0.4375", "0.306853")]
 
 
-# Without what ends a line; the rest may be anything.
+# Any characters but surrogates, tabs, NUL and line separators.
 LETTERS = st.characters(blacklist_categories=["Cs"], blacklist_characters="\t\n\r\0\x0b\x0c\x1c\x1d\x1e\x85")
 TERM = st.text(LETTERS, min_size=1)
 PAIRS = st.lists(st.builds(TermPair, TERM, TERM, *[st.floats(0, 1)] * 3, st.integers(1, 9)), max_size=4)
@@ -97,7 +97,7 @@ def test_files_can_be_read_again(tmp_path_factory, pairs):
         assert section.attrib["{http://www.w3.org/XML/1998/namespace}lang"] == language
 
 
-def test_another_form(tmp_path):
+def test_an_unknown_format(tmp_path):
     with Output(str(tmp_path / "out")) as output, pytest.raises(ValueError, match="unknown format 'xls'"):
         write_terms(output, [], "xls", ("de", "en"))
 

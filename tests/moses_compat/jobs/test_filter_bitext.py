@@ -1,4 +1,4 @@
-""""""
+"""Filtering of bitexts: blocks of sentence pairs, decisions, written lines and samples."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def blocks_of(folder, source, target):
 
 
 @pytest.mark.parametrize("end", [b"\n", b""])
-def test_lines_stay_as_they_are(end, tmp_path):
+def test_lines_are_unchanged(end, tmp_path):
     source, target = b"a\r\n\n b\tc\nd\x0be\nf" + end, b"A\nB\n\nC\nD" + end
     result = blocks_of(tmp_path, source, target)
     assert [(block.first, len(block)) for block in result] == [(0, 3), (3, 2)]
@@ -48,7 +48,7 @@ def test_lines_stay_as_they_are(end, tmp_path):
     assert result[1].written == ([b"d\x0be", b"f"], [b"C", b"D"])
 
 
-def test_fingerprints_tell_sides_and_pairs(tmp_path):
+def test_fingerprints_identify_pairs(tmp_path):
     first, second = blocks_of(tmp_path, b"a\nb\na\na\n", b"x\nx\ny\nx\n")
     assert len(set(first.hashes.tolist())) == 3
     assert second.hashes[0] == first.hashes[0]
@@ -66,18 +66,18 @@ def test_files_of_different_lengths_are_refused(lines, said, tmp_path):
     assert said.partition(":")[0] in error.value.path
 
 
-def test_nothing_is_no_block(tmp_path):
+def test_empty_files_have_no_blocks(tmp_path):
     assert blocks_of(tmp_path, b"", b"") == []
 
 
-def decided(drop=False, blind=None):
+def decisions_of(drop=False, blind=None):
     block = SentencePairs(10, SOURCES, TARGETS)
     return PairDecisions.of(block, PairScores(SCORES, blind), 0.5, drop, 3)
 
 
 @pytest.mark.parametrize("drop", [False, True])
-def test_what_goes_and_why(drop):
-    result = decided(drop)
+def test_decisions_and_their_reasons(drop):
+    result = decisions_of(drop)
     assert result.keep.tolist() == [True, False, False, not drop, False, True]
     assert result.notes == [(), (b"empty",), (b"unknown",), (b"copy",), (b"probability", b"copy"), (b"long",)]
     counts = result.counts
@@ -91,8 +91,8 @@ def test_what_goes_and_why(drop):
     assert total.as_dict()["rejected"] == 2 * (3 + drop)
 
 
-def test_lines_that_are_written():
-    result = decided(blind=np.array([0.25, np.nan, np.nan, 0, 1, 0.5], np.float32))
+def test_written_lines():
+    result = decisions_of(blind=np.array([0.25, np.nan, np.nan, 0, 1, 0.5], np.float32))
     assert result.kept_lines() == (b"a b\nsame\na b c d\n", b"A B\r\nsame\nA\tB\n")
     assert result.score_lines().splitlines() == [
         b"0.500000\tkept\t-\ta b\tA B\t0.250000",
@@ -110,7 +110,7 @@ def test_lines_that_are_written():
 
 
 @pytest.mark.parametrize("space", [b"\xc2\xa0", b"\x0b", b"\r", b"\x1c", b"\xe3\x80\x80"])
-def test_sentences_are_as_long_for_the_decision_as_for_the_classifier(space):
+def test_the_decision_counts_words_like_the_classifier(space):
     sentences = [b"a" + space + b"b c\n", b"a b c\n"]
     block = SentencePairs(0, sentences, [b"A\n", b"B\n"])
     assert sentence_lengths(block.written[0]).tolist() == [2, 3]
@@ -126,12 +126,12 @@ def blocks(count, size=10):
         )
 
 
-def test_a_sample_is_of_pairs_with_words_and_reads_no_more_than_it_needs(monkeypatch):
+def test_a_sample_has_pairs_with_words_and_reads_no_further_than_needed(monkeypatch):
     monkeypatch.setattr(filter_bitext, "LOOK_AHEAD", 35)
     monkeypatch.setattr(filter_bitext, "SAMPLE", 12)
     rest = blocks(100)
-    (sources, targets), taken = take_sample(rest)
-    assert [block.first for block in taken] == [0, 10, 20, 30]
+    (sources, targets), blocks_read = take_sample(rest)
+    assert [block.first for block in blocks_read] == [0, 10, 20, 30]
     assert next(rest).first == 40
     numbers = [int(source[1:]) for source in sources]
     assert len(set(numbers)) == 12
@@ -148,7 +148,7 @@ def test_an_empty_bitext_has_an_empty_sample():
     assert [len(side) for side in usual_lengths(([], []))] == [0, 0]
 
 
-def test_usual_lengths_go_from_short_to_long():
+def test_usual_lengths_are_ascending():
     sources = [b"a " * (1 + i % 40) for i in range(400)]
     lengths = usual_lengths((sources, [b"b " + source for source in sources]))
     assert len(lengths[0]) == 16

@@ -8,13 +8,13 @@ from tests.commands import write
 GOOD = b"a ||| x ||| 0.5 1 1 0 ||| 0-0 ||| 1 1 1\nb ||| y ||| 0.25 1 1 0 ||| 0-0 ||| 1 1 1\n"
 
 
-def found(tmp_path, data):
+def summary_of(tmp_path, data):
     with Input(str(write(tmp_path / "table", data))) as source:
         return inspect_table(source)
 
 
 def test_a_table_in_lines(tmp_path):
-    summary = found(tmp_path, GOOD)
+    summary = summary_of(tmp_path, GOOD)
     lines = list(table_lines("mine", summary))
     assert lines[0] == f"mine: {summary.kind}, 2 entries, 2 sources, {len(GOOD)} bytes of text"
     assert "  order                sorted (LC_ALL=C)" in lines
@@ -24,34 +24,36 @@ def test_a_table_in_lines(tmp_path):
     assert "2 zeros (Moses reads them as exp(-100))" in last
 
 
-def test_what_is_odd_is_named_with_its_first_line(tmp_path):
-    summary = found(tmp_path, GOOD + b"a ||| x ||| 1 1 1 1 ||| 0-0 ||| 1 1 1\n")
+def test_oddities_are_listed_with_their_first_line(tmp_path):
+    summary = summary_of(tmp_path, GOOD + b"a ||| x ||| 1 1 1 1 ||| 0-0 ||| 1 1 1\n")
     lines = list(table_lines("mine", summary))
     assert "  order                not sorted: line 3 is below the one before it" in lines
-    assert "  1 sources come back after other sources, from line 3" in lines
+    assert "  1 sources occur again after other sources, from line 3" in lines
 
 
-def test_no_entry_at_all(tmp_path):
-    first, second = table_lines("mine", found(tmp_path, b"no table\n"))
+def test_a_file_without_entries(tmp_path):
+    first, second = table_lines("mine", summary_of(tmp_path, b"no table\n"))
     assert first.endswith("1 lines, 9 bytes of text")
     assert second.startswith("  as an entry of a phrase table, line 1: ")
 
 
-def test_programs_that_take_it(tmp_path):
-    loaders = verdicts(found(tmp_path, GOOD))
+def test_programs_that_load_the_table(tmp_path):
+    loaders = verdicts(summary_of(tmp_path, GOOD))
     lines = list(loader_lines(loaders))
-    assert lines[0] == "  programs of Moses that take it"
-    assert [line.split()[0] for line in lines[1:] if line[4] != " "] == [one.loader for one in loaders]
-    # A program that minds something tells of each thing, then of the options it is called with if it can be.
-    said = sum(max(len(one.objections), 1) + (bool(one.objections) and one.answer != "no") for one in loaders)
-    assert len(lines) == 1 + said
+    assert lines[0] == "  compatible programs of Moses"
+    assert [line.split()[0] for line in lines[1:] if line[4] != " "] == [verdict.loader for verdict in loaders]
+    # A program has a line for each objection, or a single one; objections to a usable program add a line of options.
+    expected_count = sum(
+        max(len(verdict.objections), 1) + (bool(verdict.objections) and verdict.answer != "no") for verdict in loaders
+    )
+    assert len(lines) == 1 + expected_count
     assert list(loader_lines([])) == []
-    unsorted = verdicts(found(tmp_path, b"b ||| y ||| 1\n" + b"a ||| x ||| 1\n" + b"b ||| z ||| 1\n"))
+    unsorted = verdicts(summary_of(tmp_path, b"b ||| y ||| 1\n" + b"a ||| x ||| 1\n" + b"b ||| z ||| 1\n"))
     assert any("line 2: " in line or "line 3: " in line for line in loader_lines(unsorted))
 
 
 def test_the_document(tmp_path):
-    summary = found(tmp_path, GOOD)
+    summary = summary_of(tmp_path, GOOD)
     loaders = verdicts(summary)
     document = json.loads(json.dumps(table_document("mine", summary, loaders)))
     assert (document["schema_version"], document["file"], document["entries"]) == (SCHEMA_VERSION, "mine", 2)

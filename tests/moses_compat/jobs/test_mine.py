@@ -1,4 +1,4 @@
-"""The whole of mining in one process, against obvious Python on the vectors of its store; texts and files of pairs."""
+"""Mining in one process, compared with a naive search of the same vectors; texts and files of pairs."""
 
 import re
 
@@ -29,7 +29,7 @@ from tests import naive_mining
 from tests.comparable_text import encoder_folder, write_corpus
 
 
-def test_mined(tmp_path):
+def test_mined_pairs_are_read(tmp_path):
     (tmp_path / "m").write_text("1.5\ta  b\tc\n\n2\td\te\t1.0\tcopy")
     result = read_mined(str(tmp_path / "m"))
     assert result.scores.tolist() == [1.5, 2.0]
@@ -42,7 +42,7 @@ def test_gold_with_and_without_scores(tmp_path):
 
 
 @pytest.mark.parametrize("line", ["a", "a\tb", "x\ta\tb", "inf\ta\tb"])
-def test_what_is_no_mined_pair(line, tmp_path):
+def test_malformed_mined_pairs(line, tmp_path):
     (tmp_path / "m").write_text(f"1\ta\tb\n{line}\n")
     with pytest.raises(DataError, match=r"m:2: "):
         read_mined(str(tmp_path / "m"))
@@ -54,7 +54,7 @@ LINE = st.lists(st.sampled_from(["a", "b", "&amp;", "&", "ä", "\t", "\rc\u00a0"
 @settings(max_examples=60, deadline=None)
 @given(lines=st.lists(LINE, min_size=1, max_size=12), last=st.booleans())
 def test_each_different_sentence_once(tmp_path_factory, lines, last):
-    # A file with carriage returns and without a line feed is refused.
+    # A file with carriage returns but no line feed is rejected.
     assume(last or len(lines) > 1 or "\r" not in lines[0])
     folder = tmp_path_factory.mktemp("texts")
     (folder / "s").write_bytes(("\n".join(lines) + ("\n" if last or not lines[-1] else "")).encode())
@@ -117,13 +117,15 @@ def encoder(tmp_path_factory):
 
 
 def search(folder, encoder, **settings):
-    made = MiningSettings(**settings)
-    return mine_texts(str(folder / "s.txt"), str(folder / "t.txt"), encoder, lambda text, side: text, "", None, made)
+    mining_settings = MiningSettings(**settings)
+    return mine_texts(
+        str(folder / "s.txt"), str(folder / "t.txt"), encoder, lambda text, side: text, "", None, mining_settings
+    )
 
 
 @pytest.mark.parametrize("retrieval", ["max", "forward", "backward", "intersection"])
 @pytest.mark.parametrize("margin", ["ratio", "distance", "absolute"])
-def test_against_obvious_python(encoder, tmp_path, retrieval, margin):
+def test_equals_the_naive_search(encoder, tmp_path, retrieval, margin):
     write_corpus(tmp_path)
     result = search(tmp_path, encoder, margin=margin, retrieval=retrieval, min_cosine=0.2, k=3)
     loaded = encoder.load()[0]
@@ -160,7 +162,7 @@ def test_k_is_clamped_and_thresholds_cut(encoder, tmp_path):
     )
 
 
-def test_where_vectors_are_kept(encoder, tmp_path):
+def test_path_of_the_vector_store(encoder, tmp_path):
     assert store_for_output("-", encoder) is None
     name = store_for_output("a/mined.tsv.gz", encoder)
     assert name.startswith("a/mined.tsv.")

@@ -1,4 +1,4 @@
-"""filter-pt against its naive version, on tables of all shapes."""
+"""filter-pt and threshold filters compared with naive versions on many kinds of tables."""
 
 import io
 
@@ -20,7 +20,7 @@ from tests.pairwise import pairwise
 from tests.tables import MALFORMED, TABLES
 from tests.variants import for_each
 
-# The words of `tests.tables`, so that their phrases occur.
+# Words of `tests.tables`, so that phrases of its tables occur.
 SOURCE = b"""das haus ist gr\xfcn !
 das haus ist nicht gr\xfcn
 ist das haus gr\xfcn
@@ -59,7 +59,7 @@ def run_filter(folder, data, *, top=0, column=DIRECT_COLUMN, significance=None, 
 
 
 def both(folder, data, corpora, *, threshold=None, top=0, column=0, counts=False, values=False, rules=False, **scan):
-    """What the program writes, and what it should."""
+    """Return the output of the filter and the expected output."""
     significance = None
     if threshold is not None or counts or values:
         significance = Significance(PairTest(*corpora, rules), threshold or 0.0, counts, values, force=True)
@@ -102,7 +102,7 @@ def test_equals_the_naive_filter_on_any_table(workspace, corpora, lines, top, th
     assert result == expected
 
 
-def test_a_pair_seen_once_goes_or_stays(tmp_path, corpora):
+def test_thresholds_for_a_pair_seen_once(tmp_path, corpora):
     """xyz and zyx occur once, in the same sentence pair: -ln p is ln 8."""
     data = b"xyz ||| zyx ||| 1\n"
     alpha = np.log(8)
@@ -120,7 +120,7 @@ def test_labels_are_words_unless_the_table_has_rules(tmp_path, corpora):
         assert run_filter(tmp_path, data, significance=significance)[0] == data[:-1] + b" ||| " + numbers + b"\n"
 
 
-def test_what_has_no_word_stays_and_is_counted(tmp_path, corpora):
+def test_entries_without_words_are_kept_and_counted(tmp_path, corpora):
     data = b"das |||  ||| 1\ndas ||| zyx ||| 1\n[X][X] [X] ||| [X][X] [X] ||| 1\n"
     out, counts = run_filter(
         tmp_path, data, significance=Significance(PairTest(*corpora, hierarchical=True), threshold=3.0, force=True)
@@ -130,7 +130,7 @@ def test_what_has_no_word_stays_and_is_counted(tmp_path, corpora):
 
 
 @pytest.mark.parametrize(("on_error", "malformed"), [("skip", False), ("keep", True)])
-def test_lines_that_are_no_entries(tmp_path, corpora, on_error, malformed):
+def test_malformed_lines(tmp_path, corpora, on_error, malformed):
     significance = Significance(PairTest(*corpora), append_counts=True)
     out, counts = run_filter(tmp_path, MALFORMED, significance=significance, on_error=on_error, top=1, column=1)
     lines = MALFORMED.splitlines()
@@ -144,8 +144,8 @@ def test_lines_that_are_no_entries(tmp_path, corpora, on_error, malformed):
         run_filter(tmp_path, MALFORMED, significance=significance)
 
 
-def test_a_column_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match=r"table:1: column 5 \(from 0\) was asked for, but entries have 5 scores"):
+def test_a_missing_column(tmp_path):
+    with pytest.raises(DataError, match=r"table:1: column 5 \(from 0\) was requested, but entries have 5 scores"):
         run_filter(tmp_path, TABLES["latin-1"], top=2, column=5)
 
 
@@ -185,13 +185,13 @@ def test_a_mismatch_leaves_nothing_half_written(tmp_path, corpora, size):
 
 
 @pytest.mark.parametrize("text", ["nan", "a", "", "a+e1"])
-def test_thresholds_that_are_none(text):
+def test_malformed_thresholds(text):
     with pytest.raises(ValueError, match="a number"):
         Threshold(text)
 
 
 @pytest.mark.parametrize("threshold", [-1.0, float("nan")])
-def test_a_threshold_must_be_a_number_from_zero(corpora, threshold):
+def test_a_threshold_must_be_a_non_negative_number(corpora, threshold):
     with pytest.raises(ValueError, match="0 or more"):
         Significance(PairTest(*corpora), threshold)
 
@@ -228,7 +228,7 @@ def test_threshold_equals_the_naive_filter(tmp_path, name, limits, keep_words, s
     assert counts.kept == len(naive.split_lines(expected))
 
 
-def test_a_score_equal_to_its_threshold_stays(tmp_path):
+def test_a_score_equal_to_its_threshold_is_kept(tmp_path):
     numbers = ["0.1", "0.3", "0.35", "0.7", "0.0001", "5.25e-24", "1.63446e-06", "0.0133333", "123456", "0.982353"]
     for number in numbers:
         data = f"a ||| b ||| {number}\n".encode()

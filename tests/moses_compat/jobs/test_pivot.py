@@ -1,4 +1,4 @@
-"""Tables through middle languages, against obvious Python."""
+"""Pivot tables compared with naive Python."""
 
 import math
 from dataclasses import replace
@@ -14,12 +14,12 @@ from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
 from phrasetool.watch import Watch
 from tests.commands import read, write
-from tests.moses_compat.jobs.toy_legs import reordering_text, table_text, triangle
+from tests.moses_compat.jobs.toy_pivot_tables import reordering_text, table_text, triangle
 from tests.naive_pivot import pivoted
 
 
 class Listener(Watch):
-    """Keeps what is said."""
+    """A listener that records messages."""
 
     def __init__(self):
         self.said = []
@@ -33,30 +33,30 @@ OPTIONS = st.fixed_dictionaries(
         "keep": st.sampled_from([0, 1, 3]),
         "least": st.sampled_from([0.0, 0.25]),
         "least_counts": st.booleans(),
-        "columns": st.sampled_from([(), ("ways",), ("agreement",), ("ways", "agreement")]),
+        "columns": st.sampled_from([(), ("paths",), ("agreement",), ("paths", "agreement")]),
         "similarities": st.booleans(),
         "orientations": st.booleans(),
     }
 )
 
 
-def request_of(folder, middles, keep=100, similarities=False, orientations=False, **options):
-    """Write the legs of middle languages, and say what is wanted of them."""
+def request_of(folder, pivots, keep=100, similarities=False, orientations=False, **options):
+    """Write the tables of the pivot languages and return a request for them."""
     tables, reordering = [], []
-    for number, pair in enumerate(middles):
+    for number, pair in enumerate(pivots):
         names = [folder / f"{number}-{side}.gz" for side in range(2)]
-        tables.append([str(write(name, table_text(leg, 6))) for name, leg in zip(names, pair, strict=True)])
+        tables.append([str(write(name, table_text(lines, 6))) for name, lines in zip(names, pair, strict=True)])
         names = [folder / f"{number}-{side}.reo" for side in range(2)]
-        reordering.append([str(write(name, reordering_text(leg))) for name, leg in zip(names, pair, strict=True)])
+        reordering.append([str(write(name, reordering_text(lines))) for name, lines in zip(names, pair, strict=True)])
     if similarities:
-        options["similarities"] = [(ColumnSimilarities(4, 5),) * 2] * len(middles)
+        options["similarities"] = [(ColumnSimilarities(4, 5),) * 2] * len(pivots)
     if orientations:
         options |= {"reordering_tables": reordering, "reordering_out": str(folder / "out.reo")}
     return PivotRequest(tables, str(folder / "out"), keep=keep, scan=TableScan(force=True), **options)
 
 
 def lines_of(path):
-    """(source, target) -> its other fields; lines are sorted, and none comes twice."""
+    """Return the text and (source, target) -> the other fields of a file with sorted, unique lines."""
     text = read(path)
     lines = text.splitlines()
     assert lines == sorted(lines)
@@ -72,38 +72,40 @@ def lines_of(path):
 )  # fmt: skip
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 3), options=OPTIONS)
 def test_all_ways_are_summed(tmp_path, seed, count, options):
-    middles = triangle(seed, count)
-    request = request_of(tmp_path, middles, **options)
+    pivots = triangle(seed, count)
+    request = request_of(tmp_path, pivots, **options)
     report = pivot(request)
-    expected = pivoted(middles, **options)
+    expected = pivoted(pivots, **options)
     text, result = lines_of(tmp_path / "out")
     assert list(result) == list(expected)
-    for pair, made in expected.items():
+    for pair, entry in expected.items():
         scores, points, counts, *rest = result[pair]
-        assert [float(score) for score in scores.split()] == pytest.approx(made.scores, rel=2e-5)
-        assert points == " ".join(f"{s}-{t}" for s, t in made.points)
-        assert [float(number) for number in counts.split()] == pytest.approx(made.counts, rel=2e-5)
+        assert [float(score) for score in scores.split()] == pytest.approx(entry.scores, rel=2e-5)
+        assert points == " ".join(f"{s}-{t}" for s, t in entry.points)
+        assert [float(number) for number in counts.split()] == pytest.approx(entry.counts, rel=2e-5)
         assert rest == ["", ""]
-        assert float(counts.split()[2]) <= min(map(float, counts.split()[:2])) or min(made.counts[:2]) < made.counts[2]
+        assert (
+            float(counts.split()[2]) <= min(map(float, counts.split()[:2])) or min(entry.counts[:2]) < entry.counts[2]
+        )
     if options["orientations"]:
         _, oriented = lines_of(tmp_path / "out.reo")
         assert list(oriented) == list(result)
-        for pair, made in expected.items():
+        for pair, entry in expected.items():
             numbers = [float(number) for number in oriented[pair][0].split()]
-            assert numbers == pytest.approx(made.orientations, rel=2e-5, abs=1e-9)
+            assert numbers == pytest.approx(entry.orientations, rel=2e-5, abs=1e-9)
             assert sum(numbers[:3]) == pytest.approx(1, abs=1e-5)
-    assert (report.entries, report.ways) == (len(expected), sum(len(made.ways) for made in expected.values()))
+    assert (report.entries, report.paths) == (len(expected), sum(len(entry.ways) for entry in expected.values()))
     assert report.sources == len({source for source, _ in expected})
-    assert report.without_alignment == sum(not made.points for made in expected.values())
+    assert report.without_alignment == sum(not entry.points for entry in expected.values())
     assert len(report.columns) + 4 == len(next(iter(result.values()))[0].split()) if result else True
-    # Neither memory, threads nor blocks change a byte.
+    # Memory, threads and block size do not change the output.
     pivot(replace(request, memory=1, scan=TableScan(threads=2, block_bytes=60, force=True)))
     assert read(tmp_path / "out") == text
 
 
-def test_what_is_found_of_the_middle(tmp_path):
+def test_coverage_of_the_pivot_language(tmp_path):
     ((first, second),) = triangle(3)
-    (coverage,) = pivot(request_of(tmp_path, [(first, second)])).middles
+    (coverage,) = pivot(request_of(tmp_path, [(first, second)])).coverages
     known = {line.source for line in second}
     middle = {line.target for line in first}
     assert (coverage.phrases, coverage.found_phrases) == (len(middle), len(middle & known))
@@ -113,7 +115,7 @@ def test_what_is_found_of_the_middle(tmp_path):
     assert coverage.mass == pytest.approx(mass)
 
 
-def test_a_leg_that_changes_nothing(tmp_path):
+def test_an_identity_table_changes_nothing(tmp_path):
     ((first, _),) = triangle(5)
     for line in first:
         line.points = [(k, k) for k in range(min(len(line.source.split()), len(line.target.split())))]
@@ -130,11 +132,11 @@ def test_a_leg_that_changes_nothing(tmp_path):
         scores, points, *_ = result[line.source, line.target]
         numbers = [float(score) for score in scores.split()]
         assert numbers[:4] == pytest.approx(line.scores[:4], rel=1e-5)
-        # Similarities are in the scale of `annotate`, and those of the best way are those of the only one.
+        # Similarities have the scale of `annotate`; those of the best path are those of the only one.
         assert numbers[4:] == pytest.approx(line.scores[4:] * 2, rel=1e-5)
         assert points == " ".join(f"{s}-{t}" for s, t in line.points)
-        kept = [float(number) for number in oriented[line.source, line.target][0].split()]
-        assert kept == pytest.approx(line.orientations, abs=2e-6)
+        orientations = [float(number) for number in oriented[line.source, line.target][0].split()]
+        assert orientations == pytest.approx(line.orientations, abs=2e-6)
 
 
 @pytest.mark.parametrize(
@@ -144,18 +146,18 @@ def test_a_leg_that_changes_nothing(tmp_path):
         ((1,), "1.gz were given the wrong way round"),
         ((0, 1), "both were given in the wrong order, or the wrong way round"),
         ("capitals", "without capitals many more would be"),
-        ("other", "expected tables whose middle language is tokenised and written alike"),
+        ("other", "expected tables whose pivot language is tokenised and written alike"),
     ],
 )
-def test_legs_that_do_not_meet(tmp_path, turned, said):
-    legs = list(triangle(1)[0])
+def test_mismatched_tables(tmp_path, turned, said):
+    tables = list(triangle(1)[0])
     for side in turned if isinstance(turned, tuple) else ():
-        legs[side] = [replace(line, source=line.target, target=line.source) for line in legs[side]]
+        tables[side] = [replace(line, source=line.target, target=line.source) for line in tables[side]]
     if isinstance(turned, str):
         change = str.upper if turned == "capitals" else "@@".join
-        legs[0] = [replace(line, target=change(f"{line.target} x")) for line in legs[0]]
-        legs[1] = [replace(line, source=f"{line.source} x") for line in legs[1]]
-    request = request_of(tmp_path, [legs])
+        tables[0] = [replace(line, target=change(f"{line.target} x")) for line in tables[0]]
+        tables[1] = [replace(line, source=f"{line.source} x") for line in tables[1]]
+    request = request_of(tmp_path, [tables])
     with pytest.raises(DataError, match=r"0-0.gz: 0% of its \d+ target phrases .* are sources of .*") as error:
         pivot(replace(request, scan=TableScan()))
     assert said in str(error.value)
@@ -163,7 +165,7 @@ def test_legs_that_do_not_meet(tmp_path, turned, said):
 
 
 def change_of(number, old, new):
-    """Change a line of a leg's text."""
+    """Return a function that changes a line of a table."""
 
     def changed(text):
         lines = text.splitlines(keepends=True)
@@ -214,23 +216,23 @@ def test_bad_lines(tmp_path, line, said):
     assert said in str(error.value)
 
 
-def test_tables_without_counts_make_one_without(tmp_path):
-    """No counts are invented: those of a pair through an entry without a count are unknown, too."""
-    middles = triangle(2)
-    request = request_of(tmp_path, middles)
-    for side, leg in enumerate(middles[0]):
+def test_tables_without_counts(tmp_path):
+    """No counts are invented: a pair with a path through an entry without a count has unknown counts, too."""
+    pivots = triangle(2)
+    request = request_of(tmp_path, pivots)
+    for side, table_lines in enumerate(pivots[0]):
         write(tmp_path / f"0-{side}.gz", b"".join(b"|||".join(line.split(b"|||")[:3]).strip() + b"\n"
-                                                   for line in table_text(leg).splitlines()))  # fmt: skip
-        for line in leg:
+                                                   for line in table_text(table_lines).splitlines()))  # fmt: skip
+        for line in table_lines:
             line.points, line.counts = [], [math.nan] * 3
     watch = Listener()
     report = pivot(request, watch)
-    expected = pivoted(middles)
+    expected = pivoted(pivots)
     _, result = lines_of(tmp_path / "out")
     assert report.without_alignment == len(result) == len(expected)
-    for pair, made in expected.items():
+    for pair, entry in expected.items():
         counts = [float(number) for number in result[pair][2].split()]
-        assert counts == ([] if math.isnan(sum(made.counts)) else pytest.approx(made.counts, rel=2e-5))
+        assert counts == ([] if math.isnan(sum(entry.counts)) else pytest.approx(entry.counts, rel=2e-5))
     assert sum(not counts.split() for _, _, counts, *_ in result.values()) > 0
     assert [line.partition(": ")[2] for line in watch.said] == [
         "the table has no joint counts: entries through them have no counts"

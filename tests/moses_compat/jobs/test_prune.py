@@ -1,4 +1,4 @@
-"""Pruning from files to files: all of them or none, and one way for what streams and what is measured first."""
+"""Pruning from files to files, while streaming or after measuring; all output files appear or none."""
 
 import json
 import os
@@ -25,7 +25,7 @@ LINES = naive.split_lines(DATA)
 
 
 def ask(tmp_path, data=DATA, **options):
-    """A request for a table whose scores 2 and 4 are similarities."""
+    """Return a request for a table whose scores 2 and 4 are similarities."""
     scan = TableScan(options.pop("on_error", "fail"), options.pop("threads", 1), 300)
     settings = {"columns": (1, 3), "scale": "raw", "output": str(tmp_path / "out"), "scan": scan, **options}
     if isinstance(settings.get("threshold"), float):
@@ -54,13 +54,13 @@ def test_the_paper_s_rule(tmp_path, threshold, best, threads):
     assert result.criteria == ("semantic",)
 
 
-def test_a_threshold_in_the_method_is_that_threshold(tmp_path):
+def test_a_threshold_in_the_method(tmp_path):
     prune(ask(tmp_path, method="semantic:0.6"))
     assert read(tmp_path / "out") == b"".join(LINES[i] for i in naive_kept(0.6))
 
 
 @pytest.mark.parametrize("size", [0.2, 0.5, 0.93, 1.0])
-def test_a_size_is_the_largest_that_a_threshold_leaves(tmp_path, size):
+def test_a_size_gives_the_largest_table_that_a_threshold_can_leave(tmp_path, size):
     recorded = []
 
     class Listening(Watch):
@@ -74,7 +74,7 @@ def test_a_size_is_the_largest_that_a_threshold_leaves(tmp_path, size):
     assert len(written) == max(fitting)
     assert len(recorded) == 1
     assert float(recorded[0].split()[1]) <= 1.000001
-    # Nothing of the first pass is left behind.
+    # No file of the first pass remains.
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "t"]
 
 
@@ -92,7 +92,7 @@ FILES = ["rejected", "reasons", "stats", "scores"]
 
 @pytest.mark.parametrize("method", ["semantic", "count+semantic"])
 def test_all_files_or_none(tmp_path, method):
-    """The last line is malformed, so that everything else is done when that is found out."""
+    """The last line is malformed, so that the error occurs after all other work."""
     settings = {name: str(tmp_path / name) for name in FILES}
     settings |= {"target_size": 0.5, "protect": "none", "method": method}
     del settings["scores"]
@@ -101,10 +101,10 @@ def test_all_files_or_none(tmp_path, method):
         prune(request)
     assert [path.name for path in tmp_path.iterdir()] == ["t"]
     result = prune(ask(tmp_path, **settings))
-    kept, gone = (naive.split_lines(read(tmp_path / name)) for name in ("out", "rejected"))
-    assert sorted(kept + gone) == sorted(LINES)
+    kept, rejected = (naive.split_lines(read(tmp_path / name)) for name in ("out", "rejected"))
+    assert sorted(kept + rejected) == sorted(LINES)
     assert json.loads((tmp_path / "stats").read_bytes()) == json.loads(json.dumps(result.as_dict()))
-    assert result.statistics.removed == {"below_threshold": len(gone)}
+    assert result.statistics.removed == {"below_threshold": len(rejected)}
 
 
 def test_the_table_appears_last(tmp_path, monkeypatch):
@@ -117,7 +117,7 @@ def test_the_table_appears_last(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("cut", [{"threshold": 0.1}, {"target_size": 0.9, "protect": "none"}], ids=str)
-def test_similarities_are_kept_and_used_again(tmp_path, model_folder, cut):
+def test_similarities_are_saved_and_reused(tmp_path, model_folder, cut):
     saved = str(tmp_path / "saved")
     first = prune(ask(tmp_path, columns=None, model_folder=str(model_folder), scores=saved, **cut))
     table = read(tmp_path / "out")
@@ -133,11 +133,11 @@ def test_similarities_are_kept_and_used_again(tmp_path, model_folder, cut):
     [{"threshold": 0.6}, {"target_size": 0.4, "method": "count+semantic"}, {"method": "count:30+semantic:0.5"}],
     ids=str,
 )
-def test_sinks_of_one_s_own_see_every_entry(tmp_path, options):
+def test_custom_sinks_receive_every_entry(tmp_path, options):
     decisions = Decisions()
     prune(ask(tmp_path, **options), more=[decisions])
     keep = np.concatenate([block["keep"] for block in decisions.blocks])
-    assert read(tmp_path / "out") == b"".join(line for line, stays in zip(LINES, keep, strict=True) if stays)
+    assert read(tmp_path / "out") == b"".join(line for line, is_kept in zip(LINES, keep, strict=True) if is_kept)
     assert 0 < keep.sum() < len(LINES)
 
 
@@ -163,7 +163,7 @@ def test_malformed_lines(tmp_path, on_error, method):
         ({"max_bleu_loss": 0.5}, "give dev SOURCE REFERENCE and moses_ini INI"),
     ],
 )  # fmt: skip
-def test_what_is_lacking(tmp_path, given, message):
+def test_missing_options(tmp_path, given, message):
     with pytest.raises(ValueError, match=message):
         prune(ask(tmp_path, **given))
     assert not (tmp_path / "out").exists()

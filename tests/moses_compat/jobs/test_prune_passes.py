@@ -32,7 +32,7 @@ def prune(folder, decided, lines=LINES, **scan):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("block_bytes", [1, 20, 1 << 20])
-def test_what_fails_goes_unless_it_is_protected(tmp_path, threads, block_bytes):
+def test_failing_entries_are_removed_unless_protected(tmp_path, threads, block_bytes):
     counts, kept, rejected = prune(
         tmp_path, decision([1, 3, 4], [3], [0]), threads=threads, block_bytes=block_bytes
     )  # fmt: skip
@@ -49,7 +49,7 @@ def test_malformed_lines_follow_the_policy(tmp_path):
 
 
 @pytest.mark.parametrize(("lines", "message"), [(LINES * 2, "more than the 5 lines"), (LINES[:4], "has 4 lines now")])
-def test_another_table_is_refused(tmp_path, lines, message):
+def test_a_changed_table_is_refused(tmp_path, lines, message):
     with pytest.raises(DataError, match=message):
         prune(tmp_path, decision([]), lines)
     assert not (tmp_path / "o").exists()

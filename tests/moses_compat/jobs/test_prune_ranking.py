@@ -1,4 +1,4 @@
-"""About how large a table is."""
+"""The (estimated) size of a table."""
 
 import pytest
 
@@ -25,12 +25,12 @@ def test_small_tables_are_counted(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["t", "t.gz"])
-def test_of_large_ones_more_of_the_same_is_expected(tmp_path, monkeypatch, name):
+def test_sizes_of_large_tables_are_extrapolated(tmp_path, monkeypatch, name):
     path = write(
         tmp_path / name, b"".join(b"w%x a ||| x y z ||| 0.5\n" % (i * 7919**7 % 10**12) for i in range(100_000))
     )
-    monkeypatch.setattr(prune_ranking, "_LOOKED_AT", 1 << 21)
+    monkeypatch.setattr(prune_ranking, "_SAMPLE_BYTES", 1 << 21)
     result = size_of(path)
-    # A compressed file is read ahead of what is looked at.
+    # A compressed file is read further than the text that is counted, which lowers the estimate.
     assert result.entries == pytest.approx(100_000, rel=0.25)
     assert result.words / result.entries == pytest.approx(5, rel=0.01)

@@ -1,4 +1,4 @@
-"""Pruning requests: the method that follows, what it lacks, whether the table streams, and sources of similarities."""
+"""Pruning requests: default methods, missing inputs, streaming, and sources of similarities."""
 
 import math
 
@@ -28,7 +28,7 @@ LOSS = {"max_bleu_loss": 0.5, "ini": "i", "dev": ("f", "e")}
         ({**EVERYTHING, "method": "count"}, "count"),
     ],
 )  # fmt: skip
-def test_the_best_method_that_is_possible(given, names):
+def test_the_best_possible_method_is_the_default(given, names):
     assert "+".join(PruneRequest("t", **SIZE, **given).parsed_method.names) == names
 
 
@@ -37,11 +37,11 @@ def test_the_best_method_that_is_possible(given, names):
     [
         ("composition", "give moses_ini"), ("composition+count", "give moses_ini"), ("significance", "give corpus"),
         ("usage", "give forced_pairs"), ("count+significance", "give corpus"),
-        # The first that is missing.
+        # The first missing input is named.
         ("composition+usage+significance", "give moses_ini"),
     ],
 )  # fmt: skip
-def test_what_a_method_lacks(method, lacks):
+def test_missing_inputs_of_a_method(method, lacks):
     with pytest.raises(UnusableRequest, match=lacks):
         PruneRequest("t", method=method, **SIZE)
     PruneRequest("t", method=method, **SIZE, **EVERYTHING)
@@ -57,11 +57,11 @@ def test_what_a_method_lacks(method, lacks):
         ({"method": "count+semantic", **SIZE}, False), (LOSS, False), ({"method": "semantic", **LOSS}, False),
     ],
 )  # fmt: skip
-def test_meaning_alone_streams(given, streams):
+def test_only_semantic_pruning_streams(given, streams):
     assert PruneRequest("t", **given).streams == streams
 
 
-def test_methods_that_there_are_not():
+def test_unknown_methods():
     with pytest.raises(UnusableRequest, match=r"method: .*sense"):
         PruneRequest("t", method="sense", **SIZE)
 
@@ -96,16 +96,16 @@ def test_options_that_cannot_be_used_together(given, message):
     ("given", "best"),
     [({}, KeepBest(10, "all")), ({"keep_top": 0}, KeepBest(0, "all")), ({"protect": "words"}, KeepBest(10, "words"))],
 )  # fmt: skip
-def test_what_stays_is_the_paper_s_rule(given, best):
+def test_protection_follows_the_paper_s_rule(given, best):
     assert PruneRequest("t", **SIZE, **given).best == best
 
 
-def test_how_a_table_is_read_and_what_is_written_besides():
+def test_scan_settings_and_further_outputs():
     scan = TableScan("keep", 3, 77)
     files = {"reordering_out": "r", "rejected": "x", "reasons": "y", "stats": "z"}
     request = PruneRequest("t", **SIZE, scan=scan, reordering_table="t2", **files)
-    read = request.scan_for(SILENT)
-    assert (read.on_error, read.threads, read.block_bytes) == ("keep", 3, 77)
+    request_scan = request.scan_for(SILENT)
+    assert (request_scan.on_error, request_scan.threads, request_scan.block_bytes) == ("keep", 3, 77)
     assert request.outputs == ["r", "x", "y", "z"]
     assert PruneRequest("t", **SIZE).outputs == request.dry().outputs[1:] + [None] == [None] * 4
 
@@ -115,7 +115,7 @@ MEASURES = measures_of([0, 5, 7, 16], [1, 1, 2], np.zeros(16, np.bool_))
 
 
 @pytest.mark.parametrize("entries", [0, 5, 10, 16])
-def test_what_was_asked_for_stays_whatever_the_size(entries):
+def test_requested_protection_does_not_depend_on_the_size(entries):
     rule = PruneRequest("t", **SIZE, keep_top=4, protect="all").rule_for_size(MEASURES)
     assert rule(entries) == KeepBest(4, "all")
     assert PruneRequest("t", **SIZE, keep_top=0).rule_for_size(MEASURES)(entries) == KeepBest(0, "words")
@@ -124,26 +124,26 @@ def test_what_was_asked_for_stays_whatever_the_size(entries):
 @pytest.mark.parametrize(
     ("protect", "sizes"), [("words", [5, 2]), (None, [5, 2]), ("all", [5, 2, 9]), ("none", [])]
 )  # fmt: skip
-def test_else_as_many_as_there_is_room_for(protect, sizes):
-    """At most three fifths of the table, but one of every source."""
+def test_default_protection_depends_on_the_size(protect, sizes):
+    """Protected entries are at most three fifths of the pruned table, but at least one of every source."""
     rule = PruneRequest("t", **SIZE, protect=protect).rule_for_size(MEASURES)
     for entries in range(17):
         fitting = [k for k in range(1, 11) if sum(min(k, size) for size in sizes) <= 0.6 * entries]
         assert rule(entries) == KeepBest(max(fitting, default=1), protect or "words"), entries
 
 
-def test_where_similarities_come_from(tmp_path, model_folder):
-    kept = write(tmp_path / "kept", b"x")
-    for given, kind in (
+def test_sources_of_similarities(tmp_path, model_folder):
+    saved = write(tmp_path / "kept", b"x")
+    for options, kind in (
         ({"columns": (0, 1)}, ColumnSimilarities),
-        ({"scores": str(kept)}, FileSimilarities),
+        ({"scores": str(saved)}, FileSimilarities),
         ({"scores": str(tmp_path / "none"), "model_folder": str(model_folder)}, ModelSimilarities),
         ({"model_folder": str(model_folder)}, ModelSimilarities),
     ):
-        assert type(similarity_source(PruneRequest("t", **SIZE, **given))) is kind
+        assert type(similarity_source(PruneRequest("t", **SIZE, **options))) is kind
 
 
-def test_what_was_read_from_a_file_is_not_saved_again(tmp_path):
+def test_similarities_of_a_file_are_not_saved_again(tmp_path):
     request = PruneRequest("t", **SIZE, scores=str(write(tmp_path / "kept", b"x")))
     assert path_to_save(request, FileSimilarities(str(request.scores))) is None
     assert path_to_save(request, ColumnSimilarities(0, 1)) == request.scores

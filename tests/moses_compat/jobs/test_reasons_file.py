@@ -1,4 +1,4 @@
-"""The file that says why entries went."""
+"""The file with the reasons why entries were removed."""
 
 from types import SimpleNamespace
 
@@ -19,8 +19,8 @@ from tests.variants import for_each
 NAMES = ("count", "top")
 
 
-def decided(lines):
-    """Something made up about the lines of a table: what fails, what stays, and why."""
+def random_decisions(lines):
+    """Return random decisions about the lines of a table: which fail, which are kept, and the reasons."""
     rng = np.random.default_rng(lines)
     fails, keep = rng.random((2, lines)) < 0.6
     criterion_scores = rng.normal(size=(lines, 2)).astype(np.float32)
@@ -29,13 +29,13 @@ def decided(lines):
 
 def write_reasons(path, table, block_bytes):
     lines = len(naive.split_lines(table))
-    fails, keep, reasons = decided(lines)
+    fails, keep, reasons = random_decisions(lines)
     source = write(path.with_suffix(".table"), table)
     with Input(str(source)) as text, Output(str(path)) as output, ReasonsWriter(output, NAMES) as writer:
         for raw in raw_blocks(text, block_bytes):
             block, _ = TableParser(scores=raw.scores)(raw.first_entry, raw.text)
             rows = slice(raw.first_entry, raw.first_entry + raw.lines)
-            # What stays is made up, too.
+            # The mask of kept lines is random, too.
             result = SimpleNamespace(
                 block=block, decision=SimpleNamespace(fails=fails[rows]), keep=keep[rows], reasons=reasons.part(rows)
             )
@@ -45,7 +45,7 @@ def write_reasons(path, table, block_bytes):
 
 def expected_rows(table):
     lines = naive.parse_table(table, naive.first_score_count(table))[0]
-    fails, keep, reasons = decided(len(lines))
+    fails, keep, reasons = random_decisions(len(lines))
     labels = ["together", "count", "top", "count+top"]
     return [
         {
@@ -78,7 +78,7 @@ def test_bytes_that_are_not_utf_8(tmp_path):
     assert {row["source"] for row in rows} == {"gr\ufffdn", "gr\ufffd"}
 
 
-def test_blocks_do_not_show(tmp_path, monkeypatch):
+def test_block_sizes_do_not_change_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr("moses_compat.jobs.reasons_file._GROUP", 50)
     paths = [write_reasons(tmp_path / str(size), TABLES["seven fields"], size) for size in (1, 999, 1 << 20)]
     assert len({path.read_bytes() for path in paths}) == 1
@@ -96,7 +96,7 @@ def test_pandas_reads_it(tmp_path):
 
 
 @pytest.mark.parametrize("text", [b"", b"a ||| b ||| 1\n"])
-def test_nothing_went(tmp_path, text):
+def test_no_removed_entries(tmp_path, text):
     with Output(str(tmp_path / "r")) as output, ReasonsWriter(output, NAMES):
         pass
     assert pq.read_table(tmp_path / "r").num_rows == 0

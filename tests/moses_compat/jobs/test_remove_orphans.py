@@ -16,7 +16,7 @@ from tests.variants import for_each
 
 
 def in_step(folder, table, reordering, name="out", **options):
-    """Both files through the disk; the output and the counts."""
+    """Remove the orphans of a reordering table on disk; return the output and the counts."""
     paths = write(folder / "table", table), write(folder / "reordering", reordering), folder / name
     with Input(str(paths[0])) as entries, Input(str(paths[1])) as source, Output(str(paths[2])) as output:
         shared = {name: value for name, value in options.items() if name != "on_error"}
@@ -31,7 +31,7 @@ def blanks(smallest):
 
 @st.composite
 def lines(draw, scores):
-    """A line of few words in one of many dresses; now and then a malformed one."""
+    """Draw a line of few words with varying white space; sometimes a malformed one."""
     word = st.sampled_from([b"das", b"haus", b"gr\xfcn", b"w|NN", b"|", b"[X]"])
     sides = []
     for least in (1, 0):
@@ -65,27 +65,27 @@ def test_agrees_with_naive(workspace, table, reordering, on_error, block_bytes, 
 
 
 @given(tables(2), st.randoms(use_true_random=False), st.booleans(), blocks)
-def test_no_line_of_a_pair_that_stays_is_lost(workspace, table, rng, newline, block_bytes):
-    """The table itself in another order, with lines twice and strangers between them."""
+def test_all_lines_of_remaining_pairs_are_kept(workspace, table, rng, newline, block_bytes):
+    """The reordering table has the pairs of the table in another order, some twice, and foreign pairs in between."""
     good = [line for line in naive.parse_table(table)[0] if line.fault == "ok"]
     rows = [b"%s ||| %s ||| 0.1 0.9 " % (line.source.strip(), line.target.strip()) for line in good]
     kept = rng.choices(rows, k=2 * len(rows)) + rows if rows else []
-    strangers = [b"nie %d ||| gesehen ||| 0.1 0.9" % i for i in range(10)]
-    mixed = kept + strangers
+    orphans = [b"nie %d ||| gesehen ||| 0.1 0.9" % i for i in range(10)]
+    mixed = kept + orphans
     rng.shuffle(mixed)
     out, counts = in_step(
         workspace, table, b"\n".join(mixed) + b"\n" * newline, on_error="fail", block_bytes=block_bytes
     )
     assert out == b"".join(row + b"\n" for row in mixed if row in kept)
-    # What may be without a line: lines with a pair that are malformed otherwise.
+    # Only pairs of lines that are malformed otherwise may have no line.
     malformed = {naive_reordering.pair(line) for line in naive.parse_table(table)[0]} - {None}
     assert counts.pairs_without_line == len(malformed - {naive_reordering.pair(line) for line in good})
-    assert counts.orphans == len(strangers)
+    assert counts.orphans == len(orphans)
 
 
 @for_each("table", TABLES)
 def test_moses_tables(tmp_path, table):
-    """A table is in step with itself, and with its half."""
+    """The table itself as reordering table has no orphans; with half of the table, orphans are removed."""
     out, counts = in_step(tmp_path, table, table)
     newline = bool(table) and not table.endswith(b"\n")
     assert out == table + b"\n" * newline
@@ -149,15 +149,15 @@ def test_a_phrase_table_with_a_line_without_a_pair(tmp_path, line, found, block_
 
 
 def test_progress_and_gzip(tmp_path):
-    seen = []
-    scan = TableScan(block_bytes=500, progress=lambda position, lines: seen.append(lines))
+    line_counts = []
+    scan = TableScan(block_bytes=500, progress=lambda position, lines: line_counts.append(lines))
     path = write(tmp_path / "t.gz", TABLES["reordering"])
     with Input(str(path)) as source:
         pairs = table_pairs(source, scan)
     with Input(str(path)) as source, Output(str(tmp_path / "o.gz")) as output:
         remove_orphans(source, output, pairs, scan)
     lines = TABLES["reordering"].count(b"\n")
-    assert len(seen) > 4
-    assert seen.count(lines) == 2
-    assert seen == sorted(seen[: len(seen) // 2]) * 2
+    assert len(line_counts) > 4
+    assert line_counts.count(lines) == 2
+    assert line_counts == sorted(line_counts[: len(line_counts) // 2]) * 2
     assert gzip.decompress((tmp_path / "o.gz").read_bytes()) == TABLES["reordering"]

@@ -1,4 +1,4 @@
-"""What is appended to lists, and what is asked of lists and models before."""
+"""Columns appended to n-best lists, checks of lists and models, and reranking weights."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from moses_compat.jobs.rerank import (
     tune_weights,
 )
 from phrasetool.errors import DataError, ModelError
-from tests.moses_compat.experiments.watching import Told
+from tests.moses_compat.experiments.watching import RecordingWatch
 from tests.neural_models import random_model
 from tests.reranking_lists import SOURCE, TARGET
 
@@ -33,7 +33,7 @@ SCORED_LIST = b"".join(
     b"%d ||| t%d t%d  ||| LM0= %d ||| -1\n" % (number, number, other, other) for number in range(3) for other in (4, 5)
 )
 
-# The total is LM0 - 2 TM0 and a hundred less for the second sentence.
+# The total is LM0 - 2 TM0, minus 100 for the second sentence.
 LIST = b"""\
 0 ||| a b  ||| LM0= -1 TM0= 1 ||| -3 ||| 0=0
 0 ||| a c  ||| LM0= -5 TM0= 0 ||| -5 ||| 1=1
@@ -58,7 +58,7 @@ def folders(tmp_path):
     return str(tmp_path / "forward"), str(tmp_path / "backward")
 
 
-def test_a_model_tells_its_direction_by_its_vocabularies(text_and_list, folders):
+def test_the_direction_of_a_model_follows_from_its_vocabularies(text_and_list, folders):
     forward, backward = (load_directed(folder, *text_and_list) for folder in folders)
     assert not forward.backward
     assert backward.backward
@@ -73,14 +73,14 @@ def test_a_text_or_a_list_in_another_language_is_refused(text_and_list, folders,
     (tmp_path / "none").write_bytes(b"a b\nc\nd\n")
     with pytest.raises(ModelError, match="does not translate between none"):
         load_directed(folders[0], _named(tmp_path / "none"), result)
-    watch = Told()
+    watch = RecordingWatch()
     assert not load_directed(folders[0], _named(tmp_path / "none"), result, True, watch).backward
     assert "does not translate between none" in watch.warned[0]
 
 
 def _named(path):
-    read = SourceText.read(str(path))
-    return SourceText(path.name, read.sentences, read.symbols)
+    text = SourceText.read(str(path))
+    return SourceText(path.name, text.sentences, text.symbols)
 
 
 def test_sentences_beyond_the_text_are_refused_by_line(text_and_list):
@@ -95,16 +95,16 @@ def test_sentences_beyond_the_text_are_refused_by_line(text_and_list):
 def test_columns_are_means_of_models(text_and_list, folders):
     text, result = text_and_list
     forward, backward = (load_directed(folder, text, result) for folder in folders)
-    other = DirectedModel(random_model(SOURCE, TARGET, 3), "other", backward=False)
-    names, values = AppendedColumns([forward, other, backward]).values(text, result, 1)
+    second = DirectedModel(random_model(SOURCE, TARGET, 3), "other", backward=False)
+    names, values = AppendedColumns([forward, second, backward]).values(text, result, 1)
     assert names == (("NeuralForward0", 1), ("NeuralBackward0", 1))
-    apart, each = AppendedColumns([forward, other, backward], each=True).values(text, result, 2)
-    assert [name for name, _ in apart] == ["NeuralForward0", "NeuralForward1", "NeuralBackward0"]
-    np.testing.assert_allclose(values, np.stack([each[:, :2].mean(1), each[:, 2]], 1), rtol=1e-5)
+    names_of_each, values_of_each = AppendedColumns([forward, second, backward], each=True).values(text, result, 2)
+    assert [name for name, _ in names_of_each] == ["NeuralForward0", "NeuralForward1", "NeuralBackward0"]
+    np.testing.assert_allclose(values, np.stack([values_of_each[:, :2].mean(1), values_of_each[:, 2]], 1), rtol=1e-5)
     whole = AppendedColumns([forward, backward], "none").values(text, result, 1)[1]
-    # Two words and the end, or the words of the source and theirs.
+    # Lengths include the end of a sentence: targets have two words; sources have two, one and three.
     per_word = whole / np.stack([np.full(6, 3), np.repeat([3, 2, 4], 2)], 1)
-    np.testing.assert_allclose(per_word, each[:, [0, 2]], rtol=1e-5)
+    np.testing.assert_allclose(per_word, values_of_each[:, [0, 2]], rtol=1e-5)
 
 
 def test_values_are_written_with_six_digits_and_read_the_same():
@@ -112,7 +112,7 @@ def test_values_are_written_with_six_digits_and_read_the_same():
     assert named_values(names, np.array([-1.23456789, -0.0, 1e-9])) == b"A= -1.23457 B= 0 1e-09"
 
 
-def test_few_sentences_say_nothing_about_the_text(text_and_list, folders):
+def test_few_sentences_have_no_share(text_and_list, folders):
     text, result = text_and_list
     assert own_share(load_directed(folders[0], text, result), text, result, 1) is None
 
@@ -129,7 +129,7 @@ def weights(*values):
     return RerankWeights(names, np.array(values, np.float64), {"length": "words", "models": {}}, {})
 
 
-def test_the_best_is_chosen_the_first_of_equals(featured):
+def test_the_first_of_the_best_lines_is_chosen(featured):
     assert chosen_lines(featured, weights(1, -2, 0).weights).tolist() == [0, 2]
     assert chosen_lines(featured, weights(0, 0, 1).weights).tolist() == [1, 3]
     assert chosen_text(featured, weights(0, 0, 1).weights, 4) == b"a c\n\nd\n\n"
@@ -142,12 +142,12 @@ def test_lists_are_written_best_first_with_new_totals(featured):
     assert lines[-1] == b"2 ||| b  ||| LM0= -1 TM0= 0 NeuralForward0= -4 ||| -4\n"
 
 
-def test_a_report_is_of_the_sentences_that_have_hypotheses(featured, tmp_path):
+def test_a_report_covers_the_sentences_with_hypotheses(featured, tmp_path):
     (tmp_path / "reference").write_bytes(b"a c\nmuch else that nobody said\nd\n")
     references = read_references([str(tmp_path / "reference")], 3, featured.n_best)
     result = report_of(featured, weights(0, 0, 1).weights, references)
     assert (result.sentences, result.hypotheses, result.changed) == (2, 5, 2)
-    # Four-grams are too many to ask of two words.
+    # Hypotheses of two words have no 4-grams.
     assert result.bleu_before == result.bleu_after == 0
     assert report_of(featured, weights(1, -2, 0).weights, []).bleu_after is None
     (tmp_path / "short").write_bytes(b"a c\n")
@@ -155,19 +155,19 @@ def test_a_report_is_of_the_sentences_that_have_hypotheses(featured, tmp_path):
         read_references([str(tmp_path / "short")], 3, featured.n_best)
 
 
-def test_weights_are_kept(tmp_path, featured):
-    kept = weights(0.25, -0.5, 0.125)
-    (tmp_path / "weights").write_bytes(kept.as_json())
-    read = RerankWeights.read(str(tmp_path / "weights"))
-    assert read.names == kept.names
-    assert read.weights.tolist() == kept.weights.tolist()
-    assert read.columns == kept.columns
-    read.check(featured)
-    read.check(featured, kept.columns)
+def test_weights_are_saved_and_read(tmp_path, featured):
+    saved = weights(0.25, -0.5, 0.125)
+    (tmp_path / "weights").write_bytes(saved.as_json())
+    loaded = RerankWeights.read(str(tmp_path / "weights"))
+    assert loaded.names == saved.names
+    assert loaded.weights.tolist() == saved.weights.tolist()
+    assert loaded.columns == saved.columns
+    loaded.check(featured)
+    loaded.check(featured, saved.columns)
     with pytest.raises(DataError, match="tuned with other models"):
-        read.check(featured, {"length": "none", "models": {}})
+        loaded.check(featured, {"length": "none", "models": {}})
     with pytest.raises(DataError, match="has the features LM0, TM0, but the weights are of"):
-        read.check(FeaturedList.of(featured.n_best, (), np.zeros((5, 0))))
+        loaded.check(FeaturedList.of(featured.n_best, (), np.zeros((5, 0))))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_files_that_hold_no_weights_are_refused(tmp_path, change):
     (tmp_path / "weights").write_text(json.dumps(document))
     with pytest.raises(DataError, match="not a file of weights") as refused:
         RerankWeights.read(str(tmp_path / "weights"))
-    # In words of the file, not of Python.
+    # The message describes the file; it is not an error message of Python.
     assert not re.search(r"object is not|attribute|convert|subscript", str(refused.value))
 
 
@@ -215,6 +215,6 @@ def test_a_list_that_was_reranked_is_not_tuned_on(featured, tmp_path):
     lines = LIST.replace(b"||| -101", b"||| 7").replace(b"||| -106", b"||| 500")
     (tmp_path / "odd").write_bytes(lines)
     result = read_n_best(str(tmp_path / "odd"))
-    other = FeaturedList.of(result, featured.names[2:], featured.features[:, 2:])
+    reranked = FeaturedList.of(result, featured.names[2:], featured.features[:, 2:])
     with pytest.raises(DataError, match="not weighted sums of its features"):
-        tune_weights(other, [result.words.part(0, 3)], {}, 1)
+        tune_weights(reranked, [result.words.part(0, 3)], {}, 1)

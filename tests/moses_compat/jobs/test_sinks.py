@@ -1,4 +1,4 @@
-"""Where decided blocks go: each sink alone, against what was decided."""
+"""Sinks of decided blocks, each compared with the decisions."""
 
 import gzip
 
@@ -38,10 +38,10 @@ def path(tmp_path):
 
 
 def masks(seed=3):
-    """Something decided about all lines."""
+    """Return random decisions about all lines."""
     rng = np.random.default_rng(seed)
     fails, protected, silent = rng.random((3, len(LINES))) < [[0.6], [0.3], [0.2]]
-    # A rule has nothing to say of malformed lines.
+    # Rules do not apply to malformed lines.
     malformed = np.array(MALFORMED_HERE)
     return fails & ~malformed, protected | malformed, silent
 
@@ -62,8 +62,8 @@ def send(path, sinks, on_error="keep", size=300, **more):
     blocks = list(decided_blocks(path, TableScan(on_error, 1, size), **more))
     prepared = [[sink.prepare(block) for sink in sinks] for block in reversed(blocks)]
     for part in reversed(prepared):
-        for sink, found in zip(sinks, part, strict=True):
-            sink.write(found)
+        for sink, data in zip(sinks, part, strict=True):
+            sink.write(data)
     return len(blocks)
 
 
@@ -75,24 +75,24 @@ def expected_keep(on_error):
 @pytest.mark.parametrize("on_error", ["keep", "skip"])
 @pytest.mark.parametrize("size", [1, 300, 1 << 20])
 @pytest.mark.parametrize("ending", ["", ".gz"])
-def test_lines_that_stay_and_lines_that_go(path, tmp_path, on_error, size, ending):
-    kept, gone = tmp_path / f"kept{ending}", tmp_path / f"gone{ending}"
-    with Output(str(kept)) as out, Output(str(gone)) as rejected:
+def test_kept_and_rejected_lines(path, tmp_path, on_error, size, ending):
+    kept_path, rejected_path = tmp_path / f"kept{ending}", tmp_path / f"gone{ending}"
+    with Output(str(kept_path)) as out, Output(str(rejected_path)) as rejected:
         count = send(path, [SelectedLines(out), SelectedLines(rejected, rejected=True)], on_error, size)
     assert count == 1 or size < 1 << 20
     keep = expected_keep(on_error)
     fails, protected, _ = masks()
-    assert read(kept) == b"".join(line for line, stays in zip(LINES, keep, strict=True) if stays)
-    # A malformed line that is left out was not pruned.
+    assert read(kept_path) == b"".join(line for line, is_kept in zip(LINES, keep, strict=True) if is_kept)
+    # A skipped malformed line does not count as pruned.
     pruned = fails & ~protected
-    assert read(gone) == b"".join(line for line, goes in zip(LINES, pruned, strict=True) if goes)
+    assert read(rejected_path) == b"".join(line for line, is_pruned in zip(LINES, pruned, strict=True) if is_pruned)
     assert 0 < pruned.sum() < len(LINES)
     if ending:
-        assert gzip.decompress(kept.read_bytes()) == read(kept)
+        assert gzip.decompress(kept_path.read_bytes()) == read(kept_path)
 
 
 @pytest.mark.parametrize("on_error", ["keep", "skip"])
-def test_pairs_that_stay(path, on_error):
+def test_surviving_pairs(path, on_error):
     surviving = SurvivingPairs()
     send(path, [surviving], on_error)
     keep = expected_keep(on_error)
@@ -135,7 +135,7 @@ def test_reasons(path, tmp_path, size):
         send(path, [writer, counts], size=size, reasons=reasons)
     fails, protected, _ = masks()
     rows = pq.read_table(tmp_path / "why").to_pylist()
-    # What failed has a row, also if it stays.
+    # Failed entries have a row even if they are kept.
     assert [row["line"] for row in rows] == (np.flatnonzero(fails) + 1).tolist()
     result = np.array([[row["count"], row["semantic"]] for row in rows], np.float32)
     assert result.tobytes() == reasons.criterion_scores[fails].tobytes()
@@ -152,7 +152,7 @@ def test_without_reasons_there_are_no_rows(path, tmp_path):
     assert pq.read_table(tmp_path / "why").num_rows == 0
 
 
-def test_similarities_are_kept_whatever_is_decided(path, tmp_path):
+def test_similarities_of_all_entries_are_saved(path, tmp_path):
     with ScoreWriter(str(tmp_path / "saved"), "columns") as writer:
         send(path, [KeptScores(writer)])
     saved = SavedScores(str(tmp_path / "saved"))

@@ -1,4 +1,4 @@
-"""A sweep says what pruning at its thresholds leaves, and writes nothing."""
+"""A sweep reports the table sizes at its thresholds and writes nothing."""
 
 import pytest
 
@@ -15,13 +15,13 @@ LINES = naive.split_lines(DATA)
 
 
 def ask(tmp_path, **options):
-    """A request for a table whose scores 2 and 4 are similarities."""
+    """Return a request for a table whose scores 2 and 4 are similarities."""
     table = str(write(tmp_path / "t", DATA))
     return PruneRequest(table, columns=(1, 3), scale="raw", scan=TableScan(block_bytes=300), **options)
 
 
 @pytest.mark.parametrize("method", [None, "semantic", "count", "probability"])
-def test_sizes_that_a_sweep_says_are_sizes_that_are_had(tmp_path, method):
+def test_reported_sizes_are_those_of_pruned_tables(tmp_path, method):
     thresholds = [1.0, 2.0, 5.0, 30.0, 1e9] if method == "count" else [0.0, 0.05, 0.3, 0.7, 1.0]
     options = {"method": method, "keep_top": 1, "protect": "words"}
     result = sweep(ask(tmp_path, sweep=thresholds, **options))
@@ -34,5 +34,5 @@ def test_sizes_that_a_sweep_says_are_sizes_that_are_had(tmp_path, method):
     assert len({row[1] for row in result}) > 2
 
 
-def test_what_is_protected_is_what_fails_and_stays():
+def test_protected_entries_fail_and_are_kept():
     assert Swept(0.5, 8, 10, 6).protected == 4

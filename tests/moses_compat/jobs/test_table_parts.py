@@ -1,4 +1,4 @@
-"""Tables in part files, and jobs on them: the result is the same as that of the table in one file."""
+"""Tables in part files: jobs on them have the same results as on the table in one file."""
 
 import gzip
 import hashlib
@@ -25,7 +25,7 @@ def split(folder, data, entries):
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(1, 9)), max_size=12), st.integers(1, 20))
-def test_parts_are_the_table_and_no_source_is_in_two(tmp_path_factory, groups, entries):
+def test_parts_join_to_the_table_and_split_no_source(tmp_path_factory, groups, entries):
     folder = tmp_path_factory.mktemp("split")
     sources = [f"{word}{number}" for number, (word, _) in enumerate(groups)]
     data = "".join(
@@ -35,13 +35,13 @@ def test_parts_are_the_table_and_no_source_is_in_two(tmp_path_factory, groups, e
     texts = [gzip.decompress((folder / "parts" / name).read_bytes()).decode() for name in part_names(folder / "parts")]
     assert "".join(texts) == data
     assert [part.entries for part in parts] == [text.count("\n") for text in texts]
-    seen = [{line.split(" ||| ")[0] for line in text.splitlines()} for text in texts]
-    assert sum(map(len, seen)) == len(sources)
+    sources_of_parts = [{line.split(" ||| ")[0] for line in text.splitlines()} for text in texts]
+    assert sum(map(len, sources_of_parts)) == len(sources)
     assert read_manifest(str(folder / "parts" / "manifest.json")) == parts
     for part in parts:
         result = (folder / "parts" / part.name).read_bytes()
         assert (part.bytes, part.sha256) == (len(result), hashlib.sha256(result).hexdigest())
-    # A block is some lines, so parts are not much larger than asked for.
+    # Only the last part may be smaller than requested.
     assert all(part.entries >= entries for part in parts[:-1])
 
 
@@ -56,7 +56,7 @@ def _size(tmp_path):
     return len(data), hashlib.sha256(data).hexdigest()
 
 
-def test_what_is_no_folder_of_parts(tmp_path):
+def test_invalid_part_folders(tmp_path):
     split(tmp_path, b"".join(LINES), 3)
     folder = tmp_path / "parts"
     (folder / "other.gz").write_bytes(b"")
@@ -99,20 +99,20 @@ def part(folder, name, first, last, lines=2):
 
 
 def test_a_source_in_two_parts(tmp_path):
-    made = PartFolder(str(tmp_path / "out"), {})
+    part_folder = PartFolder(str(tmp_path / "out"), {})
     parts = (part(tmp_path / "out", *row) for row in (("1", "a", "b"), ("2", "", "", 0), ("3", "b", "c")))
     with pytest.raises(DataError, match="3: begins with the source that 1 ends with, 'b'"):
-        list(made.add(parts))
+        list(part_folder.add(parts))
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
-def test_an_interrupted_run_goes_on(tmp_path):
+def test_an_interrupted_run_is_resumed(tmp_path):
     folder = tmp_path / "out"
-    made = PartFolder(str(folder), {"model": "m"})
-    parts = made.add(part(folder, name, name, name) for name in ("1", "2", "3"))
+    part_folder = PartFolder(str(folder), {"model": "m"})
+    parts = part_folder.add(part(folder, name, name, name) for name in ("1", "2", "3"))
     next(parts), next(parts)
     parts.close()
-    # The last line of its notes is cut off, and a part is not what it was.
+    # First, the last line of the notes is truncated; then, a part has changed, too.
     (folder / ".unfinished").write_text((folder / ".unfinished").read_text() + '{"name": "3", "re')
     again = PartFolder(str(folder), {"model": "m"}, resume=True)
     assert sorted(again.finished) == ["1", "2"]
@@ -124,7 +124,7 @@ def test_an_interrupted_run_goes_on(tmp_path):
     assert not (folder / ".unfinished").exists()
 
 
-def test_what_is_in_the_way(tmp_path):
+def test_unusable_output_folders(tmp_path):
     folder = tmp_path / "out"
     PartFolder(str(folder), {"model": "m"})
     with pytest.raises(DataError, match="belongs to another run: model was m and is now n"):
@@ -133,7 +133,7 @@ def test_what_is_in_the_way(tmp_path):
         (folder / ".unfinished").write_text(damaged)
         with pytest.raises(DataError, match="is damaged"):
             PartFolder(str(folder), {"model": "m"}, resume=True)
-    # Without resuming, all is made anew.
+    # Without `resume`, the run starts from scratch.
     assert not PartFolder(str(folder), {"model": "n"}).finished
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes").write_text("mine")
@@ -164,7 +164,7 @@ def text_of(folder):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("command", [("annotate",), ("prune", "-t", "0.2", "--keep-top", "1")], ids=lambda c: c[0])
-def test_parts_come_out_as_the_table_does(parts, model_folder, tmp_path, command, threads):
+def test_parts_have_the_same_output_as_the_table(parts, model_folder, tmp_path, command, threads):
     rest = "-m", model_folder, "--threads", threads
     alone = run_inside(*command, tmp_path / "t", *rest, "-q", "-o", tmp_path / "whole")
     outcome = run_inside(*command, parts, *rest, "-o", tmp_path / "out", "--json", tmp_path / "told.json")
@@ -176,29 +176,29 @@ def test_parts_come_out_as_the_table_does(parts, model_folder, tmp_path, command
     assert f"{len(manifest['parts'])} parts" in outcome.err
 
 
-def test_an_interrupted_run_makes_what_is_missing(parts, model_folder, tmp_path, monkeypatch):
-    out, made = tmp_path / "out", []
-    ask = "annotate", parts, "-m", model_folder, "-o", out, "--resume", "--threads", 1
+def test_an_interrupted_job_resumes_with_the_missing_parts(parts, model_folder, tmp_path, monkeypatch):
+    out, annotated = tmp_path / "out", []
+    command = "annotate", parts, "-m", model_folder, "-o", out, "--resume", "--threads", 1
     annotate = table_parts.annotate
 
     def stop(request):
-        if len(made) == 2:
+        if len(annotated) == 2:
             raise KeyboardInterrupt
-        made.append(request.table)
+        annotated.append(request.table)
         return annotate(request)
 
     monkeypatch.setattr(table_parts, "annotate", stop)
-    assert run_inside(*ask).code == 130
+    assert run_inside(*command).code == 130
     assert not (out / "manifest.json").exists()
     refused = run_inside("annotate", out, "-m", model_folder, "-o", tmp_path / "more")
     assert (refused.code, "is incomplete" in refused.err) == (1, True)
-    monkeypatch.setattr(table_parts, "annotate", lambda request: made.append(request.table) or annotate(request))
-    outcome = run_inside(*ask)
+    monkeypatch.setattr(table_parts, "annotate", lambda request: annotated.append(request.table) or annotate(request))
+    outcome = run_inside(*command)
     assert (outcome.code, "going on from" in outcome.err) == (0, True)
-    assert len(made) == len(set(made)) == len(list(parts.glob("part-*.gz")))
+    assert len(annotated) == len(set(annotated)) == len(list(parts.glob("part-*.gz")))
     whole = run_inside("annotate", tmp_path / "t", "-m", model_folder, "-q", "-o", "-")
     assert text_of(out) == whole.out
-    again = run_inside(*ask)
+    again = run_inside(*command)
     assert (again.code, "out: is complete already" in again.err) == (1, True)
 
 
@@ -211,14 +211,14 @@ def test_an_interrupted_run_makes_what_is_missing(parts, model_folder, tmp_path,
         (("prune", "--method", "count", "--target-size", "0.5"), "pruned by a threshold of similarity"),
     ],
 )
-def test_what_needs_the_whole_table(parts, model_folder, tmp_path, monkeypatch, command, message):
+def test_options_that_need_the_whole_table(parts, model_folder, tmp_path, monkeypatch, command, message):
     monkeypatch.chdir(tmp_path)
     outcome = run_inside(command[0], parts, "-m", model_folder, *command[1:], "-o", tmp_path / "out")
     assert (outcome.code, message in outcome.err) == (2, True), outcome.err
     assert not (tmp_path / "out").exists()
 
 
-def test_folders_that_are_in_the_way(parts, model_folder, tmp_path):
+def test_unusable_outputs_of_jobs(parts, model_folder, tmp_path):
     same = run_inside("annotate", parts, "-m", model_folder, "-o", parts)
     assert (same.code, "the output is the input" in same.err) == (1, True)
     (tmp_path / "out").mkdir()

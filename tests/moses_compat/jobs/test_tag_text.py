@@ -23,7 +23,7 @@ SHAPE = TaggerShape(997, 6, 5, 1, len(TAGS))
 
 @pytest.fixture(scope="module")
 def model():
-    """One that gives any tags."""
+    """A model that predicts arbitrary tags."""
     network = TaggerNetwork(SHAPE, 1)
     with torch.no_grad():
         network.features.weight[1:].normal_(std=3.0, generator=torch.Generator().manual_seed(1))
@@ -59,10 +59,10 @@ def test_conllu_reads_back(model, tmp_path):
     tags, report = tagged(model, tmp_path, text)
     assert report.joined, "else nothing is tested of joined tags"
     tagged(model, tmp_path, text, "conllu")
-    back = read_conllu(str(tmp_path / "out"))
-    for sentence, line, of in zip(back, text.splitlines(), tags.decode().splitlines(), strict=True):
+    sentences = read_conllu(str(tmp_path / "out"))
+    for sentence, line, tags_of_line in zip(sentences, text.splitlines(), tags.decode().splitlines(), strict=True):
         assert [form for form, _ in sentence.tokens] == unescape(line).decode().split()
-        assert "+".join(sentence.tags) == of.replace(" ", "+")
+        assert "+".join(sentence.tags) == tags_of_line.replace(" ", "+")
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -95,13 +95,13 @@ def test_as_many_tags_as_words_and_lines_in_step(model, tmp_path_factory, senten
 
 
 def test_blocks_are_small_enough_to_stream(model, tmp_path, monkeypatch):
-    seen = []
+    block_sizes = []
     real = TaggerModel.tag
     monkeypatch.setattr(
-        TaggerModel, "tag", lambda self, block, language: seen.append(len(block)) or real(self, block, language)
+        TaggerModel, "tag", lambda self, block, language: block_sizes.append(len(block)) or real(self, block, language)
     )
     tagged(model, tmp_path, b"a b\n" * (2 * module._LINES + 1))
-    assert seen == [module._LINES, module._LINES, 1]
+    assert block_sizes == [module._LINES, module._LINES, 1]
 
 
 def test_an_empty_line_is_an_error_with_its_number_and_nothing_is_left(model, tmp_path):
@@ -117,7 +117,7 @@ def test_an_empty_text(model, tmp_path):
     assert tagged(model, tmp_path, b"", allow_empty=True)[0] == b""
 
 
-def test_an_output_whose_name_says_so_is_compressed(model, tmp_path):
+def test_an_output_named_gz_is_compressed(model, tmp_path):
     (tmp_path / "text").write_bytes(b"ein Haus\n" * 3)
     tag_text(model, "de", str(tmp_path / "text"), str(tmp_path / "out.gz"))
     assert len(gzip.decompress((tmp_path / "out.gz").read_bytes()).splitlines()) == 3

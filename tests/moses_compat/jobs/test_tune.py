@@ -16,7 +16,7 @@ from tests.commands import write
 
 
 class Counting(Watch):
-    """Remembers what it was told."""
+    """Records the progress of each run."""
 
     def __init__(self):
         self.runs = []
@@ -35,30 +35,37 @@ def test_weights_are_found_and_written(tuneable_model):  # noqa: F811
     model = MosesModel.read(str(folder / "moses.ini"))
     translator, source = model.load(text)
     options = TuningOptions(iterations=4, n_best=20, seed=3)
-    watch, told = Counting(), []
+    watch, reports = Counting(), []
     result, weights = tune_model(
-        model, translator, source, references, options, 1, watch=watch, report=lambda *one: told.append(one)
+        model,
+        translator,
+        source,
+        references,
+        options,
+        1,
+        watch=watch,
+        report=lambda *arguments: reports.append(arguments),
     )
-    assert [run for run, _ in told] == result.runs
+    assert [run for run, _ in reports] == result.runs
     assert watch.runs == [(f"run {run.run}", 12, "sentence", 12) for run in result.runs]
-    assert weights == told[result.runs.index(result.best)][1]
+    assert weights == reports[result.runs.index(result.best)][1]
     assert result.best.bleu > result.runs[0].bleu
     output = folder / "sub" / "tuned.ini"
-    made = tuned_ini(model, result, weights, options, paths[1], str(output))
+    ini_text = tuned_ini(model, result, weights, options, paths[1], str(output))
     output.parent.mkdir()
-    output.write_text(made)
-    assert made.startswith(
+    output.write_text(ini_text)
+    assert ini_text.startswith(
         f"# tuned by phrasetool {__version__}: mira, 20-best, seed 3, restarts 1, best run {result.best.run}, "
         f"BLEU {result.best.bleu:.2f} on dev.ref\n"
     )
     again = read_moses_ini(str(output))
     for name, values in weights.items():
         np.testing.assert_allclose(again.weights[name], values, rtol=1e-6)
-    # Where it stands, it still names the same table.
+    # In its folder, the ini still refers to the same table.
     assert MosesModel.read(str(output)).table.endswith("table")
 
 
-def test_development_sets_that_are_none(tmp_path):
+def test_invalid_development_sets(tmp_path):
     two, three, empty = (str(write(tmp_path / str(n), b"a b\n" * n)) for n in (2, 3, 0))
     assert read_development_set(two, [two]) == (b"a b\na b\n", [b"a b\na b\n"])
     with pytest.raises(DataError, match="0: the file has no lines"):

@@ -1,4 +1,4 @@
-"""What cannot be meant is refused before any work starts."""
+"""Invalid arguments are rejected before any work starts."""
 
 import pytest
 

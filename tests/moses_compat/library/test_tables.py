@@ -1,4 +1,4 @@
-"""Tables from Python: frames against slow Python, pruning and annotating against the commands."""
+"""Tables from Python: frames compared with slow Python, pruning and annotation with the commands."""
 
 import json
 
@@ -61,7 +61,7 @@ def test_malformed_lines_are_rows_with_holes(tmp_path):
     assert frame[["source", "target"]].iloc[4].tolist() == ["das", "it"]
     assert frame.source.iloc[5] == "no separator at all"
     assert frame.target.isna().tolist() == [i in (2, 5) for i in range(9)]
-    # A line that ends after its scores has no alignment; one with nothing in that field has an empty one.
+    # The alignment is missing in a line that ends after its scores, and empty if its field is empty.
     assert frame.alignment.isna().tolist() == [i in (2, 3, 4, 5, 6, 8) for i in range(9)]
     assert frame[COUNTS].isna().all(axis=None)
 
@@ -92,7 +92,7 @@ def test_blocks_are_the_table_cut_between_sources(table, size):
 
 @pytest.mark.parametrize("count", [3, 40_000])
 def test_more_than_a_block(tmp_path, count):
-    """What only some lines have, far from the others."""
+    """Fields that only some lines have, far from the lines without them, are read."""
     plain = b"".join(b"a%d ||| b ||| 0.5 0.25\n" % i for i in range(count))
     full = b"".join(b"c%d ||| d ||| 0.5 1 ||| 0-0 ||| 3 2 1 ||| |||\n" % i for i in range(count))
     frame = read_table(write(tmp_path / "t", plain + full))
@@ -215,8 +215,8 @@ def test_files_besides_the_table(tmp_path, table, model_folder):
     assert (tmp_path / "r-out.gz").read_bytes() == (tmp_path / "hand-r.gz").read_bytes()
     assert result.reordering.kept == read(tmp_path / "r-out.gz").count(b"\n")
     lines = naive.split_lines(DATA)
-    gone = [line for line, keep in zip(lines, result.entries.keep, strict=True) if not keep]
-    assert read(tmp_path / "rejected") == b"".join(gone)
+    removed = [line for line, keep in zip(lines, result.entries.keep, strict=True) if not keep]
+    assert read(tmp_path / "rejected") == b"".join(removed)
 
 
 def test_weights_and_uses(tmp_path, table, model_folder):
@@ -266,7 +266,7 @@ ANNOTATIONS = {
 @pytest.mark.parametrize("forced", [False, True])
 def test_annotate_is_the_command(tmp_path, model_folder, name, forced):
     models, options, flags = ANNOTATIONS[name]
-    # Smoothing needs counts that belong together.
+    # Smoothing needs consistent counts.
     before = read(GOLDEN / "table.3.gz") if "smoothing" in options else TABLES["seven fields"]
     table = write(tmp_path / "t.gz", before)
     folders = [model_folder for _ in models]
@@ -304,10 +304,10 @@ def test_what_annotate_refuses(tmp_path, table, model_folder):
     out, ini = tmp_path / "out", write(tmp_path / "moses.ini", VERSION_2.encode())
     with pytest.raises(ValueError, match="nothing to append"):
         annotate(table, out)
-    for given in ({"moses_ini": ini}, {"moses_ini_out": tmp_path / "new.ini"}):
+    for options in ({"moses_ini": ini}, {"moses_ini_out": tmp_path / "new.ini"}):
         with pytest.raises(ValueError, match="must be given together"):
-            annotate(table, out, [model_folder], **given)
-    # The ini names another table; nothing is begun.
+            annotate(table, out, [model_folder], **options)
+    # The ini refers to another table, so nothing is written.
     with pytest.raises(DataError, match=r"moses\.ini: "):
         annotate(table, out, [model_folder], moses_ini=ini, moses_ini_out=tmp_path / "new.ini")
     with pytest.raises(DataError, match="t:2: a score is not a number"):

@@ -1,4 +1,4 @@
-"""Training from Python: pairs at hand and pairs in a file make the model that the command makes."""
+"""Training from Python: pairs in memory and pairs in a file give the same model as the command."""
 
 import contextlib
 import json
@@ -23,11 +23,11 @@ FLAGS = ("--dimension", "8", "--epochs", "3", "--seed", "5", "-q")
 
 
 def files_of(folder):
-    """The bytes of a model folder; its configuration without what names the file of the pairs."""
+    """Return a model's files as bytes, its configuration without the path of the pairs, and its log without times."""
     result = {path.name: path.read_bytes() for path in folder.iterdir()}
     config = json.loads(result.pop("config.json"))
     config["training"].pop("pairs_file", None)
-    # Times differ.
+    # Times differ between runs.
     log = [json.loads(line) for line in result.pop("training.jsonl").splitlines()]
     return result, config, [{k: v for k, v in line.items() if "second" not in k} for line in log]
 
@@ -47,8 +47,8 @@ def test_a_list_a_file_and_the_command_make_one_model(tmp_path, options, flags):
     outcome = run_inside("train", path, "-o", tmp_path / "command", *FLAGS, *flags)
     assert outcome.code == 0, outcome.err
     expected = files_of(tmp_path / "command")
-    ways = {"list": PAIRS, "file": path, "text": str(path), "generator": (list(pair) for pair in PAIRS)}
-    for name, pairs in ways.items():
+    inputs = {"list": PAIRS, "file": path, "text": str(path), "generator": (list(pair) for pair in PAIRS)}
+    for name, pairs in inputs.items():
         model = train(pairs, tmp_path / name, **OPTIONS, **options)
         assert files_of(tmp_path / name) == expected
         assert model.signature == load_saved_model(tmp_path / name).signature
@@ -75,18 +75,18 @@ def test_who_watches_is_told_of_every_pair(tmp_path):
         def items(self, label, total, unit, finished=0):
             @contextlib.contextmanager
             def counted():
-                seen = []
-                yield seen.append
-                self.totals[label, unit] = (total, sum(seen))
+                reported = []
+                yield reported.append
+                self.totals[label, unit] = (total, sum(reported))
 
             return counted()
 
     watch = Counting()
     train(PAIRS, tmp_path / "m", watch=watch, **OPTIONS)
-    total, seen = watch.totals["train", "pair"]
+    total, reported = watch.totals["train", "pair"]
     distinct = len({pair[:2] for pair in PAIRS})
-    assert total == seen
-    assert seen >= 3 * distinct
+    assert total == reported
+    assert reported >= 3 * distinct
 
 
 def test_threads_of_the_program_stay_as_they_were(tmp_path):
@@ -122,7 +122,7 @@ def test_what_is_refused(tmp_path):
 
 def test_a_finished_model_is_replaced_only_on_request(tmp_path):
     first = train(PAIRS, tmp_path / "m", **OPTIONS)
-    with pytest.raises(ModelError, match="there is a finished model already"):
+    with pytest.raises(ModelError, match="the folder already has a finished model"):
         train(PAIRS, tmp_path / "m", **{**OPTIONS, "seed": 6})
     assert load_saved_model(tmp_path / "m").signature == first.signature
     second = train(PAIRS, tmp_path / "m", overwrite=True, **{**OPTIONS, "seed": 6})
@@ -132,14 +132,14 @@ def test_a_finished_model_is_replaced_only_on_request(tmp_path):
 def test_pairs_that_make_no_sense(tmp_path):
     class Listening(Watch):
         def warn(self, message):
-            heard.append(message)
+            warnings.append(message)
 
-    heard = []
+    warnings = []
     with pytest.raises(PhraseToolError, match=r"^the pairs: 3 distinct phrase pairs to learn from"):
         train(PAIRS[:3], tmp_path / "m", **OPTIONS)
     assert not (tmp_path / "m").exists()
     train(PAIRS[:3], tmp_path / "m", force=True, watch=Listening(), **OPTIONS)
-    assert heard == ["the pairs: 3 distinct phrase pairs to learn from, expected some 20 at least"]
+    assert warnings == ["the pairs: 3 distinct phrase pairs to learn from, expected at least about 20"]
 
 
 def test_a_finished_model_is_not_resumed(tmp_path):

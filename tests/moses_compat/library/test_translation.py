@@ -1,4 +1,4 @@
-"""Decoding and tuning from Python are what the commands do."""
+"""Decoding and tuning from Python give the same results as the commands."""
 
 import pytest
 
@@ -17,9 +17,9 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("library") / "x"
     write_experiment(folder)
     write(folder / "small.gz", b"".join(table_lines()[::3]))
-    # Translations that the decoder can come near to, so that there is something to tune.
-    other = INI.replace("0.3 0.2 0.4 0.1", "0.1 0.4 0.3 0.2").replace("LM0= 0.4", "LM0= 0.3")
-    write(folder / "other.ini", other.encode())
+    # References that the decoder can approximate, so that there is something to tune.
+    other_ini = INI.replace("0.3 0.2 0.4 0.1", "0.1 0.4 0.3 0.2").replace("LM0= 0.4", "LM0= 0.3")
+    write(folder / "other.ini", other_ini.encode())
     reference = decode((folder / "dev.src").read_text().splitlines(), folder / "other.ini")
     write(folder / "dev.near", "".join(f"{line}\n" for line in reference).encode())
     return folder
@@ -44,7 +44,7 @@ def test_decode_is_the_command(folder, threads, search, flags):
     expected = done("decode", "--moses-ini", ini, *flags, "-", stdin=text.encode()).split("\n")[:-1]
     assert len(expected) == len(SENTENCES)
     assert decode(iter(SENTENCES), str(ini), search=search, threads=threads) == expected
-    # Words that no table has are copied.
+    # Unknown words are copied.
     assert {"zzz", "yyy"} <= {*expected[2].split()}
 
 
@@ -98,7 +98,7 @@ def test_tune_is_the_command(folder, tmp_path, options, flags):
     for name, numbers in result.weights.items():
         part = tuned.features.slices[next(f for f in tuned.features.slices if tuned.features.name(f) == name)]
         assert tuned.weights[part].tolist() == pytest.approx(list(numbers), rel=1e-8)
-    # The weights that were found give the BLEU that was found.
+    # The tuned weights give the reported BLEU.
     hypothesis = decode(source.read_text().splitlines(), out)
     assert result.bleu == pytest.approx(naive_bleu(hypothesis, target.read_text().splitlines()), abs=1e-6)
 

@@ -1,4 +1,4 @@
-"""The counts of a line against slow Python."""
+"""Counts of lines compared with naive Python."""
 
 import math
 
@@ -36,7 +36,7 @@ def test_counts_of_a_line(rest, counts, shown):
 @pytest.mark.parametrize(
     ("scores", "joint"), [(b"0.5", math.nan), (b" 0.5 1\t1", math.nan), (b"0.5 1  1 1", 4), (b"0.5 1 1 1 1 ", 4)]
 )
-def test_the_first_of_fewer_scores_may_be_another_one(scores, joint):
+def test_joint_counts_are_derived_from_four_or_more_scores_only(scores, joint):
     text = np.frombuffer(b"a ||| b |||" + scores + b"||| ||| 8 5\n", np.uint8)
     np.testing.assert_array_equal(line_counts(text, np.array([0, len(text)])).values, [[8, 5, joint]])
 
@@ -62,7 +62,7 @@ FEW_FIELDS = st.sampled_from(
 
 @given(st.lists(st.one_of(LINES, LINES, FEW_FIELDS), max_size=8), st.booleans(), st.integers(0, 9))
 def test_counts_of_blocks(lines, last_newline, shift):
-    """With the fields that were found, and without any; at all alignments in memory."""
+    """Counts are read with and without the offsets of the fields, at all alignments in memory."""
     text = b"".join(lines)
     text = text if last_newline else text.removesuffix(b"\n")
     lines = text.split(b"\n")[: text.count(b"\n") + (not text.endswith(b"\n"))] if text else []
@@ -77,8 +77,8 @@ def test_counts_of_blocks(lines, last_newline, shift):
         naive.entry_counts(lines[i], LARGEST_COUNT, "bad" if malformed else "ok")
         for i, malformed in enumerate(block.malformed.tolist())
     ]
-    for found in (block_counts(block), block_counts(bare)):
-        np.testing.assert_allclose(found.values, np.array([row for row, _ in expected]).reshape(-1, 3), rtol=1e-12)
-        assert found.derived.tolist() == [derived for _, derived in expected]
+    for result in (block_counts(block), block_counts(bare)):
+        np.testing.assert_allclose(result.values, np.array([row for row, _ in expected]).reshape(-1, 3), rtol=1e-12)
+        assert result.derived.tolist() == [derived for _, derived in expected]
     tokens = [len((line.split(b"|||") + [b""] * 5)[4].replace(b"\r", b" ").split()) for line in lines]
     assert count_tokens(block.text, block.line_offsets, np.arange(len(lines))).tolist() == tokens

@@ -1,4 +1,4 @@
-"""The smallest parts of a table's text against slow Python."""
+"""Basic functions on the text of tables compared with naive Python."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def test_the_first_separator(text, start, end):
 @given(PIECES, st.integers(0, 5))
 @example(b"||||||", 3)
 def test_the_first_separators(text, room):
-    # `split` does not let separators overlap either.
-    places, at = [], 0
+    # Separators of `split` do not overlap either.
+    positions, offset = [], 0
     for field in text.split(b"|||")[:-1]:
-        places.append(at + len(field))
-        at = places[-1] + 3
+        positions.append(offset + len(field))
+        offset = positions[-1] + 3
     bars = np.full(room, -9, np.int64)
-    assert find_separators(array(text), 0, len(text), bars) == min(room, len(places))
-    assert bars.tolist() == (places + [len(text)] * room)[:room]
+    assert find_separators(array(text), 0, len(text), bars) == min(room, len(positions))
+    assert bars.tolist() == (positions + [len(text)] * room)[:room]
 
 
 @settings(max_examples=300)
@@ -61,7 +61,7 @@ def test_the_first_separators(text, room):
 def test_fields_of_the_same_tokens(first, second, alike):
     if alike:
         second = b" \t".join(naive.tokens(first))
-    # What lies around the fields is none of their business.
+    # Text around the fields is ignored.
     text = array(b"x" + first + b"|||" + second + b"y")
     a, b = 1, 4 + len(first)
     same = naive.tokens(first) == naive.tokens(second)
@@ -109,5 +109,5 @@ def test_line_offsets_at_any_address(data, shift):
         (b"[ ]", "[ ]"),
     ],
 )
-def test_what_phrases_say(phrase, text):
+def test_text_of_phrases(phrase, text):
     assert phrase_text(phrase) == text

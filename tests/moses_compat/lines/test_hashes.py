@@ -1,4 +1,4 @@
-"""Words as numbers."""
+"""Hashes of phrase pairs, phrases and words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moses_compat.lines.hashes import KeyedSums, PairSet, hash_pairs, hash_words
 from tests import naive
 from tests.naive_reordering import pair
 
-# Few pieces, so that lines with the same pair in different dress are common.
+# Few pieces, so that lines with the same pair but different white space are common.
 PIECES = [
     b"a",
     b"b",
@@ -68,9 +68,9 @@ def test_equal_hashes_are_equal_pairs(lines, newline):
     text = b"\n".join(lines) + b"\n" * (newline and bool(lines))
     parsed = [pair(line) for line in naive.parse_table(text)[0]]
     hashes = hashes_of(text).tolist()
-    assert [h == 0 for h in hashes] == [found is None for found in parsed]
+    assert [h == 0 for h in hashes] == [parsed_pair is None for parsed_pair in parsed]
     numbers = {}
-    assert [numbers.setdefault(found, h) for found, h in zip(parsed, hashes, strict=True)] == hashes
+    assert [numbers.setdefault(parsed_pair, h) for parsed_pair, h in zip(parsed, hashes, strict=True)] == hashes
     assert len(set(numbers.values())) == len(numbers)
 
 
@@ -81,18 +81,18 @@ def test_different_pairs():
 @pytest.mark.parametrize(
     "dress", [b"a b|||c|||", b" a  b |||  c ||| 9 9", b"a\tb\t|||\tc\t||| x\r", b"a b ||| c ||| 1 ||| 0-0 ||| 1 1 1"]
 )
-def test_one_pair_in_different_dress(dress):
+def test_white_space_and_further_fields_do_not_change_hashes(dress):
     assert hashes_of(dress).tolist() == hashes_of(DIFFERENT[0]).tolist()
     assert hashes_of(b"x ||| y ||| 1\n" + dress + b"\n").tolist()[1] == hashes_of(DIFFERENT[0]).tolist()[0]
 
 
-def test_only_wanted_lines_are_hashed():
+def test_only_requested_lines_are_hashed():
     expected = np.arange(len(DIFFERENT)) % 3 == 0
     hashes = hashes_of(b"\n".join(DIFFERENT), expected)
     assert ((hashes != 0) == expected).all()
 
 
-def test_a_million_numbers_have_a_million_hashes():
+def test_many_pairs_have_as_many_hashes():
     text = b"".join(b"%d ||| %d ||| 1\n" % (i % 1000, i) for i in range(200_000))
     assert len(np.unique(hashes_of(text))) == 200_000
 
@@ -106,9 +106,9 @@ def test_reading_lines_at_once(lines, scores, newline):
     text = b"\n".join(lines) + b"\n" * (newline and bool(lines))
     parsed = naive.parse_table(text, scores)[0]
     read = read_pair_hashes(np.frombuffer(text, np.uint8), len(parsed), scores)
-    assert (read is None) == any(found.fault != "ok" for found in parsed)
+    assert (read is None) == any(parsed_line.fault != "ok" for parsed_line in parsed)
     if read is not None:
-        assert read[0].tolist() == [0, *(found.end for found in parsed)]
+        assert read[0].tolist() == [0, *(parsed_line.end for parsed_line in parsed)]
         assert read[1].tolist() == hashes_of(text).tolist()
 
 
@@ -122,7 +122,7 @@ def test_reading_lines_at_once(lines, scores, newline):
         (np.zeros(3, np.uint8), np.array([0, 4]), np.ones(1, np.bool_)),
     ],
 )
-def test_arrays_that_do_not_fit(text, offsets, wanted):
+def test_mismatched_arrays(text, offsets, wanted):
     with pytest.raises(ValueError):
         hash_pairs(text, offsets, wanted)
 
@@ -146,7 +146,7 @@ def test_set_agrees_with_python(added, looked_up):
 
 
 def test_a_full_and_crowded_set():
-    # 600 hashes get 901 places; all of these want the last one, so they go round to the first.
+    # 600 hashes get 901 slots; all of these belong in the last slot, so probing wraps around to the first.
     crowd = (np.arange(1, 601, dtype=np.uint64) * np.uint64(901) - np.uint64(1)) * np.uint64(2)
     pairs = PairSet([crowd[:300], crowd[:300]])
     assert len(pairs) == 300
@@ -161,7 +161,7 @@ def test_an_empty_set():
     assert pairs.find(np.array([0, 2, 2**64 - 2], np.uint64)).tolist() == [False] * 3
 
 
-def test_what_is_no_hash_and_no_text():
+def test_wrong_types():
     with pytest.raises(ValueError):
         PairSet([]).find(np.zeros(3, np.int64))
     with pytest.raises(ValueError):
@@ -179,7 +179,7 @@ def tokens(field):
 
 
 def naive_sides(text_line):
-    """Source and target tokens, None without a bar."""
+    """Return source and target tokens; None for both if the line has no separator."""
     fields = text_line.split(b"|||", 2)
     if len(fields) < 2:
         return None, None
@@ -192,12 +192,12 @@ def test_equal_keys_are_equal_phrases(lines, newline):
     expected = [naive_sides(part) for part in text.removesuffix(b"\n").split(b"\n")] if text else []
     keys = keys_of(text)
     assert keys.shape == (2, len(expected))
-    # A phrase has one key on both sides.
+    # A phrase has the same key on both sides.
     number = {}
     for side in (0, 1):
-        for key, found in zip(keys[side].tolist(), [keys_of_pair[side] for keys_of_pair in expected], strict=True):
-            assert (key == 0) == (found is None)
-            assert number.setdefault(found, key) == key
+        for key, phrase in zip(keys[side].tolist(), [keys_of_pair[side] for keys_of_pair in expected], strict=True):
+            assert (key == 0) == (phrase is None)
+            assert number.setdefault(phrase, key) == key
     assert len(set(number.values())) == len(number)
 
 
@@ -219,7 +219,7 @@ def test_rows():
     st.sampled_from([np.int32, np.float64]),
 )
 def test_sums(parts, kind):
-    # Keys that all want the same slot, more or less.
+    # Keys most of which belong in the same slot.
     def key(k):
         return 0 if k == 0 else 2 * k * 2**40
 
@@ -236,7 +236,7 @@ def test_sums(parts, kind):
         sums.shrink()
 
 
-def test_refuses():
+def test_bad_arrays_for_sums():
     sums = KeyedSums(np.int32)
     for numbers in (np.ones(1, np.int32), np.ones(2)):
         with pytest.raises(ValueError, match="a number for each, int32"):
@@ -246,7 +246,7 @@ def test_refuses():
 
 
 @given(st.lists(FIELD, max_size=6))
-def test_a_word_is_one_number_and_no_other_word_is_that(fields):
+def test_different_words_have_different_hashes(fields):
     text = np.frombuffer(b"|".join(fields) + b"|", np.uint8)
     ends = np.cumsum([len(field) + 1 for field in fields], dtype=np.int64) - 1
     starts = ends - [len(field) for field in fields]
@@ -257,8 +257,8 @@ def test_a_word_is_one_number_and_no_other_word_is_that(fields):
     assert len(dict(zip(words, result.words.tolist(), strict=True))) == len(set(result.words.tolist()))
 
 
-def test_numbers_are_spread():
-    """Words of one byte differ in half of their bits, the highest and the lowest among them."""
+def test_hashes_are_spread():
+    """Each bit, including the highest and the lowest, is set in about half of the hashes of one-byte words."""
     text = np.arange(33, 127, dtype=np.uint8)
     words = hash_words(text, np.arange(94), np.arange(1, 95)).words
     bits = np.unpackbits(words.view(np.uint8).reshape(94, 8), axis=1)

@@ -32,7 +32,7 @@ def test_scales_can_be_undone(similarities):
 
 
 @given(SIMILARITIES)
-def test_what_moses_can_read(similarities):
+def test_moses_can_take_logarithms_of_all_scales(similarities):
     # The decoder takes the logarithm: s - 1 for exp, and never -infinity.
     exp = scale_similarities(similarities, "exp")
     np.testing.assert_allclose(np.log(exp), similarities.astype(np.float64) - 1, atol=1e-12)
@@ -81,7 +81,7 @@ def test_significant_digits(values):
         annotated_lines(parse(data), values, everything, np.ones(2, np.bool_))
 
 
-def test_columns_stand_at_the_end_of_the_scores():
+def test_columns_are_appended_to_the_scores():
     text = {
         b"a ||| b ||| 0.5 1": b"a ||| b ||| 0.5 1 0.25 1",
         b"a ||| b ||| 0.5 1 ": b"a ||| b ||| 0.5 1 0.25 1 ",
@@ -97,14 +97,14 @@ def test_columns_stand_at_the_end_of_the_scores():
         assert naive.cut_columns(out, 2) == line
 
 
-def test_annotated_lines_leave_malformed_lines_alone():
+def test_malformed_lines_are_not_annotated():
     block = parse(MALFORMED, 2)
     scores = np.full((len(block), 2), 0.5)
-    everything = annotated_lines(block, scores, np.ones(len(block), np.bool_)).tobytes().splitlines(True)
-    for number, (line, before) in enumerate(zip(everything, MALFORMED.splitlines(True), strict=True), 1):
+    annotated = annotated_lines(block, scores, np.ones(len(block), np.bool_)).tobytes().splitlines(True)
+    for number, (line, before) in enumerate(zip(annotated, MALFORMED.splitlines(True), strict=True), 1):
         assert line == (before if number in MALFORMED_LINES else before.replace(b" 0.25", b" 0.25 0.5 0.5"))
     good = annotated_lines(block, scores, ~block.malformed).tobytes()
-    assert good == everything[0] + everything[8]
+    assert good == annotated[0] + annotated[8]
 
 
 def test_infinite_scores_are_refused():
@@ -151,7 +151,7 @@ def test_numbers_are_written_as_printf_does(rows):
 
 @pytest.mark.parametrize(("counts", "values"), [(3, 1), (0, 2), (2, 0), (0, 0)])
 def test_kept_lines_get_fields_before_their_ends(counts, values):
-    """Against slow Python, with malformed lines, carriage returns and a last line without an end."""
+    """The output equals that of naive Python, with malformed lines, carriage returns and an unterminated last line."""
     rng = np.random.default_rng(counts * 9 + values)
     lines = [b"a ||| x ||| 1\r\n", b"no entry\r\n", b"a ||| y ||| 1 ||| 0-0 \n", b"b ||| ||| 1\n", b"c ||| z ||| 1"]
     block = parse(b"".join(lines), 1)

@@ -1,4 +1,4 @@
-"""Numbers and score fields against slow Python."""
+"""Numbers and score fields compared with naive Python."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NEARLY_WORDS = [b"inx", b"nab", b"ink", b"nap", b".inf", b"+.nan"]
 @example(b"32768", 0)
 @example(b"99999999999999999999999999", 0)
 @example(b"007-1", 0)
-def test_digits_up_to_what_is_none(text, start):
+def test_digits_up_to_another_character(text, start):
     start = min(start, len(text))
     digits = re.match(rb"[0-9]*", text[start:])[0]
     value = min(int(digits), MAX_POSITION + 1) if digits else -1
@@ -85,7 +85,7 @@ def test_near_halves(digits, exponent, more):
 
 
 def test_exact_halves():
-    """Fractions with a power of two below have seven digits that end in 5, exactly; those go to the even neighbour."""
+    """Fractions over powers of two include numbers of exactly seven digits that end in 5; these are rounded to even."""
     check((np.arange(1, 3000)[:, None] / 2.0 ** np.arange(8, 30)).ravel())
     check([1 / 512, 1 / 1024, 3 / 1024, 123456.5, 123457.5])
 
@@ -100,12 +100,12 @@ def test_width():
 
 
 @given(st.integers(0, 12) | st.integers(0, 2**63 - 1))
-def test_whole_numbers_are_written_as_python_does(value):
+def test_integers_are_written_as_in_python(value):
     assert written(write_integer, value) == str(value)
 
 
 @given(st.integers(0, 3 * 10**6) | st.integers(0, 2**63 - 1))
-def test_six_decimals_lose_their_zeros(millionths):
+def test_six_decimals_without_trailing_zeros(millionths):
     whole, rest = divmod(millionths, 10**6)
     assert written(write_millionths, millionths) == f"{whole}.{rest:06}".rstrip("0").rstrip(".")
 
@@ -151,27 +151,27 @@ TOKENS = [*GOOD_NUMBERS, *BAD_NUMBERS, *NEARLY_WORDS]
     st.lists(st.tuples(st.sampled_from(TOKENS), st.sampled_from([b" ", b"  ", b"\t"])), max_size=5),
     st.sampled_from([b"", b" ", b"\t "]), st.sampled_from([b"", b"|||", b"||| 7", b"||"]), st.integers(-1, 4),
 )  # fmt: skip
-def test_a_field_is_scanned_as_a_person_reads_it(parts, before, behind, expected):
+def test_scanned_score_fields_equal_naive_ones(parts, before, behind, expected):
     field = before + b"".join(token + blank for token, blank in parts) + behind
-    own = field.split(b"|||")[0]
-    tokens = naive.tokens(own)
+    content = field.split(b"|||")[0]
+    tokens = naive.tokens(content)
     faults = [fault for fault in map(naive.number_fault, tokens) if fault != "ok"]
     if not faults and (not tokens or expected not in (-1, len(tokens))):
         faults = ["wrong count"]
     result = np.empty(3, np.int64)
-    # What stands before and behind the field is not looked at.
+    # Text before and after the field is ignored.
     text = b"1 1" + field + b"0 ||| 1"
     scan_scores(array(text), 3, 3 + len(field), expected, result)
     assert FAULTS[result[0]] == (faults or ["ok"])[0]
     assert result[1] == len(tokens)
-    assert result[2] == 3 + (len(own.rstrip(b" \t")) if tokens else 0)
+    assert result[2] == 3 + (len(content.rstrip(b" \t")) if tokens else 0)
 
 
 @given(
     st.lists(st.sampled_from(GOOD_NUMBERS), min_size=1, max_size=5),
     st.lists(st.integers(0, 5), max_size=4),
 )
-def test_columns_in_the_order_that_is_asked_for(numbers, wanted):
+def test_columns_in_the_requested_order(numbers, wanted):
     text = b" " + b"\t".join(numbers) + b" "
     values = np.full((2, len(wanted)), -7.0)
     read_columns(array(text), 0, len(text), np.array(wanted, np.int64), values, 1)
@@ -185,7 +185,7 @@ def test_natural_logarithms_with_a_floor(rows):
     values = np.array(rows).reshape(-1, 2)
     result = log_scores("t", values, np.arange(len(rows)))
     assert (result.dtype, result.shape) == (np.float32, values.shape)
-    # As Moses does, of the score in single precision.
+    # Like in Moses, from the score in single precision.
     expected = [[max(math.log(x), -100.0) if x else -100.0 for x in row] for row in values.astype(np.float32).tolist()]
     np.testing.assert_allclose(result, np.array(expected).reshape(-1, 2), rtol=2e-6, atol=1e-7)
 
@@ -195,7 +195,7 @@ def test_the_smallest_scores_are_minus_100():
 
 
 @pytest.mark.parametrize(("score", "message"), [(-1e-9, "is negative"), (math.inf, "is infinite"), (3.5e38, "is inf")])
-def test_what_has_no_logarithm_is_named_by_its_line(score, message):
+def test_scores_without_a_logarithm_are_reported_by_line(score, message):
     values = np.full((3, 2), 0.5)
     values[1, 1] = values[2, 0] = score
     with pytest.raises(DataError, match=f"^t:42: a score {message}"):

@@ -1,4 +1,4 @@
-"""One look at lines against slow Python, line by line."""
+"""Oddities of lines compared with naive Python, line by line."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ NAMES = {
     odd.BAD_SPARSE: "bad sparse scores", odd.PROPERTIES: "properties", odd.BAD_PROPERTY: "bad property",
     odd.UNKNOWN_PROPERTY: "unknown property", odd.EXTRA_FIELDS: "more than 7 fields",
     odd.CARRIAGE_RETURN: "carriage return", odd.TAB: "tab",
-    odd.DOUBLE_SPACE: "double space", odd.GAP: "gap between tokens", odd.TIGHT: "no space beside |||",
+    odd.DOUBLE_SPACE: "double space", odd.GAP: "gap between tokens", odd.TIGHT: "no space next to |||",
     odd.POINTS_WITHOUT_TARGET: "alignment of an empty target", odd.BEYOND_TOKENS: "alignment beyond the tokens",
     odd.BEYOND_TARGET: "alignment beyond the target", odd.PHRASE_GAP: "gap inside a phrase",
     odd.BARS_ONLY: "token of bars", odd.ZERO_BYTE: "zero byte", odd.EMPTY_BRACKETS: "empty brackets",
@@ -32,7 +32,7 @@ NAMES = {
 def look(data):
     text = np.frombuffer(data, np.uint8)
     offsets = line_offsets_of(text)
-    return text, offsets, odd.look_at_lines(text, offsets)
+    return text, offsets, odd.line_properties(text, offsets)
 
 
 def check(data):
@@ -41,12 +41,12 @@ def check(data):
     assert len(result.flags) == len(lines)
     sources, pairs = {}, {}
     for line, flags, fields, kind, source, pair in zip(lines, *result[:5], strict=True):
-        # Only what the scores are is none of this look's business.
+        # The values of scores are not examined here.
         expected, tokens = line_oddities(line, "ok")
         names = {name for bit, name in NAMES.items() if flags & bit}
         if tokens is None:
             assert (source, pair) == (0, 0)
-            spacing = {"tab", "double space", "no space beside |||", "carriage return", "blank line", "zero byte"}
+            spacing = {"tab", "double space", "no space next to |||", "carriage return", "blank line", "zero byte"}
             assert names == expected & spacing
             continue
         assert names == expected
@@ -57,7 +57,7 @@ def check(data):
             "joint" if len(counts) > 2 and is_count(counts[2]) and is_joint_possible(counts) else sides
         )
         assert fields == len(content.split(b"|||"))
-        # Equal tokens have equal hashes, whatever is between them, and others have others.
+        # Equal tokens have equal hashes whatever the white space; different tokens have different hashes.
         assert sources.setdefault(tuple(tokens[0]), source) == source
         assert pairs.setdefault((tuple(tokens[0]), tuple(tokens[1])), pair) == pair
     assert len(set(pairs.values())) == len(pairs)
@@ -77,7 +77,7 @@ LINES = st.lists(st.sampled_from([b"", b"a", b"ab", b"b", b"\xff", b"a ", b"\x00
 
 
 @given(LINES, st.booleans())
-def test_lines_below_the_one_before(lines, ended):
+def test_lines_out_of_order(lines, ended):
     data = b"\n".join(lines) + b"\n" * ended
     text, offsets, _ = look(data)
     rows = [line.removesuffix(b"\n") for line in naive.split_lines(data)]
@@ -86,7 +86,7 @@ def test_lines_below_the_one_before(lines, ended):
 
 
 @given(LINES, st.booleans())
-def test_lines_that_are_no_text(lines, ended):
+def test_lines_that_are_not_utf8(lines, ended):
     data = b"\n".join(lines) + b"\n" * ended
     text, offsets, _ = look(data)
     wrong = [
@@ -95,7 +95,7 @@ def test_lines_that_are_no_text(lines, ended):
     assert odd.lines_not_utf8(text, offsets).tolist() == wrong
 
 
-def test_factors_are_counted_with_the_first_line_that_has_so_many():
+def test_factors_are_counted_with_their_first_line():
     _, _, result = look(b"a b|c ||| x ||| 1\nno entry a|b|c\nb|c|d|e|f|g e ||| y|z [X] ||| 1\n")
     assert result.tokens_by_factors.tolist() == [[0, 2, 1, 0, 0, 1], [0, 1, 1, 0, 0, 0]]
     assert result.first_lines.tolist() == [[-1, 0, 0, -1, -1, 2], [-1, 0, 2, -1, -1, -1]]
@@ -107,7 +107,7 @@ def test_a_rule_has_a_label_at_both_ends(line, rule):
 
 
 @given(tables_with_oddities())
-def test_words_where_scores_stand(table):
+def test_numbers_of_scores(table):
     text, offsets, _ = look(table)
     lines = naive.split_lines(table)
     expected = [len((line.replace(b"\r", b"").rstrip(b"\n").split(b"|||") + [b""] * 2)[2].split()) for line in lines]
@@ -116,7 +116,7 @@ def test_words_where_scores_stand(table):
     assert odd.count_scores_of(text, offsets, rows).tolist() == [expected[i] for i in plain]
 
 
-def test_too_few_fields_are_no_pair():
+def test_lines_with_too_few_fields_have_no_pair():
     _, _, result = look(MALFORMED)
     assert (result.fields == [4, 4, 1, 3, 2, 1, 3, 4, 3]).all()
     assert np.flatnonzero(result.pair_hashes == 0).tolist() == [2, 4, 5]

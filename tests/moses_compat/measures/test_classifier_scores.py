@@ -1,4 +1,4 @@
-"""A classifier's scores of entries, against each pair by itself."""
+"""Scores of entries by a classifier, compared with scoring each pair separately."""
 
 import math
 
@@ -21,7 +21,7 @@ TABLE = b"".join(b"%b ||| %b ||| 0.5 0.25 ||| 0-0 ||| 3 3 1\n" % pair for pair i
 
 
 def naive_logs(model, pairs):
-    """Each pair by itself."""
+    """Yield the logarithm of the probability of each pair, scored separately."""
     for source, target in pairs:
         yield math.log(model.probabilities([source], [target])[0])
 
@@ -34,13 +34,13 @@ def test_each_entry_has_the_log_of_its_pairs_probability(window, tmp_path, monke
     source = ParallelScores(model)
     logs, scored = scores_of(write(tmp_path / "t", TABLE + unknown), source)
     assert logs[:-1] == pytest.approx(list(naive_logs(model, PAIRS)), abs=1e-4)
-    # Nothing is said of what is unknown.
+    # Unknown words have no score.
     assert np.isnan(logs[-1])
     assert scored.tolist() == [True] * len(PAIRS) + [False]
     assert (source.column, source.backward, source.signature) == ("p(parallel)", False, model.signature)
 
 
-def test_escapes_and_factors_are_read_as_what_they_say(tmp_path):
+def test_escapes_and_factors_do_not_change_scores(tmp_path):
     model = random_parallel_model()
     plain = b"saa sbb ||| taa & tbb ||| 0.5\n"
     escaped = b"saa|N sbb|V ||| taa|N &amp;|X tbb|V ||| 0.5\n"
@@ -48,8 +48,8 @@ def test_escapes_and_factors_are_read_as_what_they_say(tmp_path):
     again, _ = scores_of(write(tmp_path / "e", plain.replace(b"&", b"&amp;")), ParallelScores(model))
     factored, _ = scores_of(write(tmp_path / "f", escaped), ParallelScores(model))
     assert first[0] == again[0] == factored[0]
-    other, _ = scores_of(write(tmp_path / "o", plain.replace(b"&", b"tcc")), ParallelScores(model))
-    assert other[0] != first[0]
+    different, _ = scores_of(write(tmp_path / "o", plain.replace(b"&", b"tcc")), ParallelScores(model))
+    assert different[0] != first[0]
 
 
 def test_neither_threads_nor_blocks_change_a_bit(tmp_path, monkeypatch):
@@ -62,28 +62,28 @@ def test_neither_threads_nor_blocks_change_a_bit(tmp_path, monkeypatch):
         assert np.array_equal(same, scored)
 
 
-def test_long_phrases_are_counted_for_each_table_anew(tmp_path):
+def test_long_phrases_are_counted_for_each_table(tmp_path):
     source = ParallelScores(random_parallel_model())
     long = b"saa ||| " + b"taa " * 12 + b"||| 0.5\n"
     scores_of(write(tmp_path / "t", long + TABLE), source)
-    # Nine words are read; toy phrases have seven at most.
+    # The model reads nine words; toy phrases have at most seven.
     assert source.too_long == 1
     scores_of(write(tmp_path / "u", TABLE), source)
     assert source.too_long == 0
 
 
-def test_other_languages_are_refused_and_a_column_that_is_there(tmp_path):
+def test_other_languages_and_existing_columns_are_refused(tmp_path):
     model = random_parallel_model()
     foreign = b"".join(b"x%d ||| y%d ||| 0.5 0.25\n" % (i, i) for i in range(300))
     with pytest.raises(DataError, match="trained on other languages"):
         scores_of(write(tmp_path / "f", foreign), ParallelScores(model, FitCheck("m")))
     logs, _ = scores_of(write(tmp_path / "t", TABLE), ParallelScores(model))
-    held = b"".join(
+    annotated = b"".join(
         line.replace(b"0.5 0.25", b"0.5 0.25 %.6g" % math.exp(log))
         for line, log in zip(TABLE.splitlines(True), logs, strict=True)
     )
     with pytest.raises(DataError, match="column 3 already holds the probabilities of the model m"):
-        scores_of(write(tmp_path / "h", held), ParallelScores(model, FitCheck("m", appended=True)))
-    # What is only read, for pruning, may be there.
+        scores_of(write(tmp_path / "h", annotated), ParallelScores(model, FitCheck("m", appended=True)))
+    # The column may exist if scores are not appended, as for pruning.
     again, _ = scores_of(tmp_path / "h", ParallelScores(model, FitCheck("m")))
     assert np.array_equal(again, logs)

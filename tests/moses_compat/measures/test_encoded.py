@@ -16,7 +16,7 @@ from tests.commands import write
 from tests.text_encoder_folders import MEANINGS, WORDS, static_folder, table_lines
 
 
-class Told(Watch):
+class RecordingWatch(Watch):
     def __init__(self):
         self.lines = []
 
@@ -38,7 +38,7 @@ def source_of(table, request, watch=None, **options):
 
 
 def scores_of(table, source, **options):
-    """Similarities of all entries."""
+    """Return the similarities of all entries, and which entries have one."""
     with Input(str(table)) as file:
         reader = EntryReader(file, TableScan(**options), source)
         result = [reader(item).scores for item in reader.items()]
@@ -47,7 +47,7 @@ def scores_of(table, source, **options):
 
 
 def naive(data, folder, centred, margin):
-    """By the definition, over all phrases; in double precision."""
+    """Return similarities by their definition, over all phrases and in double precision."""
     encoder = StaticEncoder(folder)
     pairs = [[phrase_text(part) for part in line.split(b"|||")[:2]] for line in data.splitlines()]
     sides = []
@@ -69,46 +69,46 @@ def naive(data, folder, centred, margin):
     ("normalise", "centred", "margin"),
     [("centred-margin", 1, 1), ("margin", 0, 1), ("centred", 1, 0), ("cosine", 0, 0)],
 )
-def test_similarities_are_those_of_the_definition(normalise, centred, margin, folder, tmp_path):
+def test_similarities_follow_their_definition(normalise, centred, margin, folder, tmp_path):
     data = table_lines(400)
     table = write(tmp_path / "t.gz", data)
     source = source_of(table, EncoderRequest(str(folder), normalise=normalise))
     result, scored = scores_of(table, source)
     assert scored.all()
     np.testing.assert_array_equal(result[:, 0], result[:, 1])
-    # Vectors are kept in half precision.
+    # Vectors are stored in half precision.
     np.testing.assert_allclose(result[:, 0], naive(data, folder, centred, margin), atol=4e-3)
 
 
 def test_the_store_serves_later_runs_without_the_encoder(folder, tmp_path, monkeypatch):
     table = write(tmp_path / "t.gz", table_lines(400))
-    first, again = Told(), Told()
-    one = source_of(table, EncoderRequest(str(folder)), first)
+    first, again = RecordingWatch(), RecordingWatch()
+    source = source_of(table, EncoderRequest(str(folder)), first)
     monkeypatch.setattr(StaticEncoder, "__init__", lambda self, folder: pytest.fail("the encoder is loaded"))
-    other = source_of(table, EncoderRequest(str(folder)), again)
-    assert one.signature == other.signature
-    assert one.signature.startswith("encoder:static-")
-    assert one.signature.endswith("|texts:detokenise=none|normalise:centred-margin")
-    np.testing.assert_array_equal(scores_of(table, one)[0], scores_of(table, other)[0])
+    source_again = source_of(table, EncoderRequest(str(folder)), again)
+    assert source.signature == source_again.signature
+    assert source.signature.startswith("encoder:static-")
+    assert source.signature.endswith("|texts:detokenise=none|normalise:centred-margin")
+    np.testing.assert_array_equal(scores_of(table, source)[0], scores_of(table, source_again)[0])
     assert len(list(tmp_path.glob("t.*.vectors"))) == 1
     assert first.lines[0].endswith(".vectors holds vectors of 350 sources and 345 targets")
     assert first.lines[1:] == again.lines
-    assert "tells pairs from others with AUC" in again.lines[0]
-    assert one.fit.auc > 0.8
+    assert "ranks true pairs above random ones with AUC" in again.lines[0]
+    assert source.fit.auc > 0.8
 
 
 def test_bytes_do_not_depend_on_threads_and_blocks(folder, tmp_path):
     table = write(tmp_path / "t.gz", table_lines(400))
-    ways = [{"threads": 1}, {"threads": 3, "block_bytes": 100}]
+    option_sets = [{"threads": 1}, {"threads": 3, "block_bytes": 100}]
     collected = []
-    for number, way in enumerate(ways):
-        source = source_of(table, EncoderRequest(str(folder), store=str(tmp_path / str(number))), **way)
-        collected.append(scores_of(table, source, **way)[0])
+    for number, options in enumerate(option_sets):
+        source = source_of(table, EncoderRequest(str(folder), store=str(tmp_path / str(number))), **options)
+        collected.append(scores_of(table, source, **options)[0])
     np.testing.assert_array_equal(collected[0], collected[1])
 
 
 def test_an_encoder_for_each_side(folder, tmp_path):
-    # The target's knows the words of the target alone.
+    # The target encoder only knows words of the target.
     targets = static_folder(tmp_path / "target", WORDS[1::2], MEANINGS)
     table = write(tmp_path / "t.gz", table_lines(400))
     source = source_of(table, EncoderRequest(str(folder), str(targets)))
@@ -138,7 +138,7 @@ def test_malformed_lines_have_no_score(folder, tmp_path):
     assert not result[-1].any()
 
 
-def test_texts_are_made_ready(tmp_path, folder):
+def test_texts_are_prepared(tmp_path, folder):
     ready = EncoderRequest(str(folder), detokenise="de,zh", prefix="query: ").ready
     assert (ready("a , b", 0), ready("a ， b", 1)) == ("query: a, b", "query: a，b")
     assert EncoderRequest(str(folder), detokenise="zh").ready("很 好", 0) == "很好"
@@ -157,16 +157,16 @@ def test_the_prefix_belongs_to_the_store(folder, tmp_path):
         source_of(table, EncoderRequest(str(folder), prefix="ein "))
 
 
-def test_an_encoder_that_knows_one_language_is_said(tmp_path):
+def test_an_encoder_of_one_language_is_refused(tmp_path):
     rng = np.random.default_rng(1)
     apart = static_folder(tmp_path / "apart", vectors=rng.normal(size=(len(WORDS), 8)))
     table = write(tmp_path / "t.gz", table_lines(1500))
-    with pytest.raises(DataError, match="tells pairs from others hardly better than chance") as error:
+    with pytest.raises(DataError, match="ranks true pairs hardly better than chance") as error:
         source_of(table, EncoderRequest(str(apart)))
     assert error.value.remedy == "go on"
-    told = Told()
-    source_of(table, EncoderRequest(str(apart)), told, force=True)
-    assert told.lines[-1].startswith("warning: ")
+    watch = RecordingWatch()
+    source_of(table, EncoderRequest(str(apart)), watch, force=True)
+    assert watch.lines[-1].startswith("warning: ")
 
 
 def test_a_store_of_another_table(folder, tmp_path):
@@ -180,12 +180,12 @@ def test_a_store_of_another_table(folder, tmp_path):
         scores_of(write(tmp_path / "more.gz", more), source)
 
 
-def test_phrases_that_are_cut_are_counted(folder, tmp_path):
+def test_truncated_phrases_are_counted(folder, tmp_path):
     long = b" ".join([b"hund"] * 600)
     table = write(tmp_path / "t.gz", table_lines(300) + b"zz " + long + b" ||| dog ||| 0.5 0.5 0.5 0.5\n")
-    told = Told()
-    source_of(table, EncoderRequest(str(folder)), told)
-    assert f"1 phrases are longer than {folder} reads; their ends were not seen" in told.lines
+    watch = RecordingWatch()
+    source_of(table, EncoderRequest(str(folder)), watch)
+    assert f"1 phrases are longer than {folder} reads; they were truncated" in watch.lines
 
 
 def test_an_empty_table(folder, tmp_path):

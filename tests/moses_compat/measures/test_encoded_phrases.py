@@ -16,7 +16,7 @@ def collect(path, ready=lambda text, side: f"{side}:{text}", **options):
 
 
 def naive(data):
-    """The different texts of each side, and all pairs of texts."""
+    """Return the pairs of texts of all entries."""
     pairs = []
     for line in data.splitlines():
         source, target = line.split(b"|||")[:2]
@@ -43,10 +43,12 @@ def test_each_text_once_in_canonical_order(tmp_path):
 
 def test_nothing_depends_on_blocks_or_threads(tmp_path):
     table = write(tmp_path / "t.gz", table_lines(300))
-    one, other = collect(table), collect(table, block_bytes=100, threads=3)
-    assert one.texts == other.texts
-    assert one.fingerprint == other.fingerprint
-    for a, b in zip((*one.keys, *one.rows, one.sample), (*other.keys, *other.rows, other.sample), strict=True):
+    whole, in_blocks = collect(table), collect(table, block_bytes=100, threads=3)
+    assert whole.texts == in_blocks.texts
+    assert whole.fingerprint == in_blocks.fingerprint
+    for a, b in zip(
+        (*whole.keys, *whole.rows, whole.sample), (*in_blocks.keys, *in_blocks.rows, in_blocks.sample), strict=True
+    ):
         np.testing.assert_array_equal(a, b)
 
 
@@ -58,11 +60,11 @@ def test_phrases_that_read_alike_share_a_vector(tmp_path):
     assert sorted(result.rows[1].tolist()) == [0, 1, 1]
 
 
-def test_pairs_that_any_encoder_tells_are_marked(tmp_path):
+def test_pairs_that_any_encoder_recognises_are_marked(tmp_path):
     data = b"! ||| ! ||| 1\nberlin ist ||| Berlin is ||| 1\nein haus ||| a house ||| 1\n3 ||| drei ||| 1\n"
     result = collect(write(tmp_path / "t", data), lambda text, side: text)
-    telling = {result.texts[0][s]: bool(t) for s, _, t in result.sample}
-    assert telling == {"!": False, "berlin ist": False, "ein haus": True, "3": False}
+    marks = {result.texts[0][s]: bool(t) for s, _, t in result.sample}
+    assert marks == {"!": False, "berlin ist": False, "ein haus": True, "3": False}
 
 
 def test_malformed_lines(tmp_path):

@@ -27,20 +27,20 @@ def read(path, scan, *options, **more):
 @for_each("name", ["seven fields", "lexicalised", "groups that come back", "empty"])
 def test_blocks_make_up_the_table(tmp_path, name, size):
     data = TABLES[name]
-    wanted = (1, 0) if name in ("seven fields", "lexicalised") else (0,)
-    result = read(write(tmp_path / "t", data), TableScan(block_bytes=size), columns=lambda scores: wanted)
+    requested = (1, 0) if name in ("seven fields", "lexicalised") else (0,)
+    result = read(write(tmp_path / "t", data), TableScan(block_bytes=size), columns=lambda scores: requested)
     lines, groups = naive.parse_table(data, naive.first_score_count(data))
     assert b"".join(part.block.text.tobytes() for part in result) == data
     heads = [first + part.block.first_entry for part in result for first in part.block.group_offsets[:-1].tolist()]
     assert heads == (groups[:-1] if lines else [])
-    columns = np.concatenate([np.zeros((0, len(wanted))), *(part.columns for part in result)])
-    expected = [[line.values[column] for column in wanted] for line in lines]
-    np.testing.assert_allclose(columns, np.array(expected).reshape(-1, len(wanted)), rtol=1e-12)
+    columns = np.concatenate([np.zeros((0, len(requested))), *(part.columns for part in result)])
+    expected = [[line.values[column] for column in requested] for line in lines]
+    np.testing.assert_allclose(columns, np.array(expected).reshape(-1, len(requested)), rtol=1e-12)
     assert all(part.scores is None and part.passes.all() and not part.faults for part in result)
     assert all(not len(part.block.fingerprints) for part in result)
 
 
-def test_pairs_have_fingerprints_where_they_are_asked_for(tmp_path):
+def test_fingerprints_are_made_on_request(tmp_path):
     data = TABLES["seven fields"]
     (part,) = read(write(tmp_path / "t", data), TableScan(), fingerprints=True)
     assert part.block.fingerprints.tolist() == [naive.fnv(line.pair, 32) for line in naive.parse_table(data, 4)[0]]
@@ -59,8 +59,8 @@ def test_faults(tmp_path, size):
         read(path, TableScan(block_bytes=size))
 
 
-class Told(SimilarityReader):
-    """A source that says when it was asked what."""
+class RecordingWatch(SimilarityReader):
+    """A source that records its calls."""
 
     signature = "told"
 
@@ -78,15 +78,15 @@ class Told(SimilarityReader):
         self.calls.append(("finish", entries))
 
 
-def test_a_source_is_asked_for_every_block_in_order(tmp_path):
-    data, told = TABLES["seven fields"], Told()
+def test_a_source_is_called_for_every_block_in_order(tmp_path):
+    data, recorder = TABLES["seven fields"], RecordingWatch()
     with Input(str(write(tmp_path / "t", data))) as source:
-        reader = EntryReader(source, TableScan(block_bytes=300), told)
-        taken = [(raw.lines, part) for raw, part in reader.items()]
+        reader = EntryReader(source, TableScan(block_bytes=300), recorder)
+        parts = [(raw.lines, part) for raw, part in reader.items()]
         reader.finish(data.count(b"\n"))
-    assert len(taken) > 3
-    assert taken == [(lines, [number]) for number, lines in enumerate(told.calls[:-1], 1)]
-    assert told.calls[-1] == ("finish", data.count(b"\n"))
+    assert len(parts) > 3
+    assert parts == [(lines, [number]) for number, lines in enumerate(recorder.calls[:-1], 1)]
+    assert recorder.calls[-1] == ("finish", data.count(b"\n"))
 
 
 def test_without_a_source_nothing_is_taken(tmp_path):
@@ -97,7 +97,7 @@ def test_without_a_source_nothing_is_taken(tmp_path):
 
 
 class Counted(SimilarityReader):
-    """A source that says how long sources and targets are, and counts what it was asked about."""
+    """A source that scores entries by the lengths of both sides, and counts the entries that it scores."""
 
     signature, by_entry = "counted", True
 
@@ -124,7 +124,7 @@ class Counted(SimilarityReader):
         [KeepBest(0, "all"), KeepBest(3, "all"), KeepBest(10, "words"), KeepBest(1, "none")],
     ),
 )
-def test_nothing_is_asked_about_what_is_settled(tmp_path, model, name, size, best):
+def test_settled_entries_are_not_scored(tmp_path, model, name, size, best):
     path = write(tmp_path / "t", {**TABLES, "malformed": MALFORMED}[name])
     scan = TableScan("keep", block_bytes=size)
     everything, some = Counted(model), Counted(model)
@@ -133,12 +133,12 @@ def test_nothing_is_asked_about_what_is_settled(tmp_path, model, name, size, bes
         read(path, scan, everything), read(path, scan, some, settled=best.keeps_everything), strict=True
     ):
         groups = whole.block.group_offsets
-        stays = np.repeat(best.keeps_everything(groups, whole.block.source_lengths), np.diff(groups))
+        is_settled = np.repeat(best.keeps_everything(groups, whole.block.source_lengths), np.diff(groups))
         settled += part.settled
-        assert part.settled == stays.sum()
-        assert part.scores.similarities[~stays].tolist() == whole.scores.similarities[~stays].tolist()
-        assert part.scores.scored[~stays].tolist() == whole.scores.scored[~stays].tolist()
-        good = ~whole.block.malformed[stays]
-        assert part.scores.scored[stays].tolist() == good.tolist()
-        assert part.scores.similarities[stays].tolist() == [[float(mark)] * 2 for mark in good]
+        assert part.settled == is_settled.sum()
+        assert part.scores.similarities[~is_settled].tolist() == whole.scores.similarities[~is_settled].tolist()
+        assert part.scores.scored[~is_settled].tolist() == whole.scores.scored[~is_settled].tolist()
+        good = ~whole.block.malformed[is_settled]
+        assert part.scores.scored[is_settled].tolist() == good.tolist()
+        assert part.scores.similarities[is_settled].tolist() == [[float(mark)] * 2 for mark in good]
     assert everything.asked == some.asked + settled

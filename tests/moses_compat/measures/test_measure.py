@@ -1,4 +1,4 @@
-"""Measures of a whole table against slow Python."""
+"""Measures of a whole table compared with naive Python."""
 
 import io
 import math
@@ -45,7 +45,7 @@ from tests.tables import MALFORMED, MALFORMED_LINES, TABLES
 from tests.variants import for_each
 
 SCANS = [{}, {"threads": 2, "block_bytes": 1}, {"threads": 2, "block_bytes": 300}]
-# Scores of these cannot be weighed.
+# Tables with scores that have no logarithm.
 NEGATIVE = ["zero and negative", "numbers in other forms"]
 RULES = ["brackets", "hierarchical", "non-terminals differ", "glue", "glue one count", "glue seven fields",
          "target syntax"]  # fmt: skip
@@ -71,14 +71,14 @@ def naive_scores(line, weights):
 
 
 def check(measures, data, weights=None, losses=False):
-    """Compare with the slow versions all that needs no other file."""
+    """Compare all measures that need no other file with naive versions."""
     lines, groups = naive.parse_table(data, naive.first_score_count(data))
     good = [line.fault == "ok" for line in lines]
     np.testing.assert_array_equal(measures.malformed, [not ok for ok in good])
     np.testing.assert_array_equal(measures.group_offsets, groups if lines else [0])
     sources = naive.group_sources(lines, groups) if lines else []
-    labels_out = [[t for t in naive.tokens(source) if not naive.is_label(t)] for source in sources]
-    np.testing.assert_array_equal(measures.source_lengths, [len(words) for words in labels_out])
+    source_words = [[t for t in naive.tokens(source) if not naive.is_label(t)] for source in sources]
+    np.testing.assert_array_equal(measures.source_lengths, [len(words) for words in source_words])
     direct = [line.values[:3][-1] if ok else 0 for line, ok in zip(lines, good, strict=True)]
     largest = float(np.finfo(np.float32).max)
     np.testing.assert_array_equal(measures[PROBABILITIES], np.clip(direct, -largest, largest).astype(np.float32))
@@ -132,7 +132,7 @@ BROKEN = st.sampled_from([b"a b\n", b"\n", b"a ||| b\n", b"a ||| b ||| 1\n", b"a
 @given(st.lists(st.one_of(LINES, LINES, LINES, BROKEN), max_size=30), st.sampled_from(SCANS), st.booleans())
 def test_random_tables(workspace, lines, scan, in_order):
     data = b"".join(sorted(lines) if in_order else lines)
-    # What a line is depends on the first good one, also for a line of one score.
+    # The first valid line sets the number of scores, even if it has only one.
     weights = weights_for(data)
     check(measure(workspace, data, scan=scan, weights=weights, losses=True), data, weights, losses=True)
 
@@ -147,10 +147,10 @@ def test_the_scan_never_changes_a_byte(tmp_path, scan):
             assert value.tobytes() == getattr(again, name).tobytes()
 
 
-def test_progress_is_told_of_every_block(tmp_path):
+def test_progress_is_reported_for_every_block(tmp_path):
     recorded = []
     data = TABLES["seven fields"]
-    measure(tmp_path, data, scan={"block_bytes": 300, "progress": lambda *seen: recorded.append(seen)})
+    measure(tmp_path, data, scan={"block_bytes": 300, "progress": lambda *arguments: recorded.append(arguments)})
     assert len(recorded) > 3
     assert recorded[-1] == (len(data), data.count(b"\n"))
 
@@ -172,7 +172,7 @@ def test_a_table_without_any_entry(tmp_path):
 
 
 def test_missing_counts_are_unknown_and_refused_where_they_are_needed(tmp_path):
-    """A pair without a count was not seen once: nobody said so."""
+    """A pair without a count is not assumed to have been seen once."""
     wrong = [b"-2", b"0", b"5.01", b"inf", b"-inf", b"1e300", b"x"]
     data = b"".join(b"a ||| b ||| 0.5 1 1 1 ||| 0-0 ||| 8 5 %s\n" % count for count in (b"2.5", b"5", b"", *wrong))
     np.testing.assert_array_equal(measure(tmp_path, data)[COUNTS], [2.5, 5.0, 4.0] + [np.nan] * len(wrong))
@@ -262,10 +262,10 @@ def test_similarities_of_a_model_and_of_a_file(tmp_path, model, scan, weighted):
         np.testing.assert_allclose(computed[SIMILARITIES][i], naive.similarities(source, target, model), atol=1e-4)
     assert not computed[SCORED][-1]
     assert computed[SCORED].any()
-    read = measure(tmp_path, data, similarities={SIMILARITIES: FileSimilarities(saved)}, **options)
-    assert read[SIMILARITIES].tobytes() == computed[SIMILARITIES].tobytes()
-    np.testing.assert_array_equal(read[SCORED], computed[SCORED])
-    check(read, data, weights, losses=weighted)
+    loaded = measure(tmp_path, data, similarities={SIMILARITIES: FileSimilarities(saved)}, **options)
+    assert loaded[SIMILARITIES].tobytes() == computed[SIMILARITIES].tobytes()
+    np.testing.assert_array_equal(loaded[SCORED], computed[SCORED])
+    check(loaded, data, weights, losses=weighted)
 
 
 def test_saved_similarities_of_another_table(tmp_path, model):
@@ -292,7 +292,7 @@ def test_similarities_of_columns(tmp_path, weighted):
 
 
 def pairs_for(data):
-    """Uses of every third entry of a table, each of them twice over, and of pairs that are not in it."""
+    """Return uses of every third entry of a table and of pairs that are not in it, each pair twice."""
     rng = random.Random(len(data))
     lines = [line for line in naive.parse_table(data, naive.first_score_count(data))[0] if line.fault == "ok"][::3]
     pairs = [(tuple(naive.tokens(line.source)), tuple(naive.tokens(line.target))) for line in lines]
@@ -321,7 +321,9 @@ def test_uses_and_probabilities_of_forced_decoding(tmp_path, scan, weighted, pro
         uses = sum(count for s, t, count in pairs if (s, t) == (source, target))
         assert measures[USES][i] == uses
         if probabilities:
-            totals = (sum(pair[2] for pair in pairs if pair[side] == own) for side, own in enumerate((source, target)))
+            totals = (
+                sum(pair[2] for pair in pairs if pair[side] == phrase) for side, phrase in enumerate((source, target))
+            )
             expected = [(uses + line.values[column]) / (total + 1)
                         for total, column in zip(totals, (2, 0), strict=True)]  # fmt: skip
             np.testing.assert_allclose(measures[FORCED][i], np.clip(expected, 1e-6, 1), rtol=1e-6)
@@ -362,30 +364,30 @@ def test_standard_input_cannot_be_smoothed(monkeypatch):
         measure_table(source, MeasureRequest(smoothing="kneser-ney")).whole()
 
 
-def test_what_is_needed_is_read_and_nothing_else(tmp_path):
-    there = {
+def test_only_required_inputs_are_read(tmp_path):
+    inputs = {
         "similarities": {SIMILARITIES: FileSimilarities("none")}, "corpora": ("no", "file"),
         "forced_pairs": str(tmp_path / "pairs"), "weights": lambda: TableWeights(np.ones(4, np.float32)),
     }  # fmt: skip
     scan = TableScan()
-    assert MeasureRequest.of((), scan, **{**there, "weights": None}) == MeasureRequest(scan=scan)
-    request = MeasureRequest.of({LOSSES, SIGNIFICANCE, SIMILARITIES}, scan, **there)
+    assert MeasureRequest.of((), scan, **{**inputs, "weights": None}) == MeasureRequest(scan=scan)
+    request = MeasureRequest.of({LOSSES, SIGNIFICANCE, SIMILARITIES}, scan, **inputs)
     assert request.losses
     assert request.weights.name == "the model"
     assert (request.corpora, request.similarities[SIMILARITIES].path) == (("no", "file"), "none")
     assert request.forced_pairs is None
     with pytest.raises(DataError, match="pairs: "):
-        MeasureRequest.of({USES}, scan, **there)
-    assert MeasureRequest.of({SMOOTHED}, scan, **there) == MeasureRequest(scan=scan, smoothing="kneser-ney")
+        MeasureRequest.of({USES}, scan, **inputs)
+    assert MeasureRequest.of({SMOOTHED}, scan, **inputs) == MeasureRequest(scan=scan, smoothing="kneser-ney")
     write(tmp_path / "pairs", b"x ||| y ||| 1\n")
     for needs, probabilities in (({USES}, False), ({FORCED}, True), ({FORCED, USES}, True)):
-        request = MeasureRequest.of(needs, scan, **there)
-        assert (request.forced_pairs.path, request.forced_probabilities) == (there["forced_pairs"], probabilities)
+        request = MeasureRequest.of(needs, scan, **inputs)
+        assert (request.forced_pairs.path, request.forced_probabilities) == (inputs["forced_pairs"], probabilities)
 
 
 @pytest.mark.parametrize("factor", [0.25, 4.0])
 def test_losses_do_not_depend_on_the_scale_of_the_weights(tmp_path, factor):
-    """Scores and weights that are powers of two: nothing is rounded."""
+    """Scores and weights are powers of two, so that nothing is rounded."""
     write(tmp_path / "t", b"a ||| x ||| 0.5\na b ||| x y ||| 0.0625\nb ||| y ||| 0.25\nb c ||| z ||| 1\n")
     collected = []
     for scale in (1.0, factor):
@@ -413,15 +415,15 @@ def test_the_reference_table(reference):
     assert all(first < last for first, last in pairwise(measures.group_offsets.tolist()))
 
 
-def test_places_are_those_of_the_rows_that_are_asked_for():
+def test_field_offsets_of_the_requested_rows():
     text = np.frombuffer(b"a ||| x ||| 1\na ||| y ||| 1\nb c ||| x ||| 1\n[X] d ||| z ||| 1\n", np.uint8)
     block, _ = TableParser(scores=1)(0, text)
-    places = FieldPlaces.of(block, np.array([1, 2, 3]))
+    fields = FieldPlaces.of(block, np.array([1, 2, 3]))
     data = text.tobytes()
-    targets = zip(places.source_ends, places.target_ends, strict=True)
-    assert [data[a:b] for a, b in zip(places.starts, places.source_ends, strict=True)] == [b"a ", b"b c ", b"[X] d "]
+    targets = zip(fields.source_ends, fields.target_ends, strict=True)
+    assert [data[a:b] for a, b in zip(fields.starts, fields.source_ends, strict=True)] == [b"a ", b"b c ", b"[X] d "]
     assert [data[a:b] for a, b in targets] == [b"||| y ", b"||| x ", b"||| z "]
-    assert (places.heads.tolist(), places.groups.tolist(), places.words.tolist()) == ([0, 1, 2], [0, 1, 2], [1, 2, 1])
+    assert (fields.heads.tolist(), fields.groups.tolist(), fields.words.tolist()) == ([0, 1, 2], [0, 1, 2], [1, 2, 1])
 
 
 def test_entries_of_compositions():

@@ -1,4 +1,4 @@
-"""The sample of a table, and what is looked for in it."""
+"""The sample of a table, and the checks of a model on it."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ LINES = [b"%s %d ||| %s ||| 0.5 0.25\n" % (b"w" * (i % 50 + 1), i, b"t" * (i % 3
 def sample_of(path, size):
     with Input(str(path)) as source:
         raws = raw_blocks(source, size)
-        sample, taken = TableSample.take(raws)
-        return sample, taken, b"".join(raw.text.tobytes() for raw in raws)
+        sample, blocks = TableSample.take(raws)
+        return sample, blocks, b"".join(raw.text.tobytes() for raw in raws)
 
 
 @pytest.mark.parametrize("look_ahead", [1 << 24, 300_000, 1])
@@ -29,16 +29,16 @@ def test_a_sample_is_spread_and_does_not_depend_on_blocks(tmp_path, monkeypatch,
     table = write(tmp_path / "t.gz", b"".join(LINES))
     collected = []
     for size in (1, 777, 100_000, 1 << 21):
-        sample, taken, rest = sample_of(table, size)
+        sample, blocks, rest = sample_of(table, size)
         collected.append(sample.text.tobytes())
         # Nothing that was read is lost.
-        assert b"".join(raw.text.tobytes() for raw in taken) + rest == b"".join(LINES)
+        assert b"".join(raw.text.tobytes() for raw in blocks) + rest == b"".join(LINES)
     assert len(set(collected)) == 1
-    places = [LINES.index(line) for line in collected[0].splitlines(keepends=True)]
-    assert places == sorted(set(places))
+    positions = [LINES.index(line) for line in collected[0].splitlines(keepends=True)]
+    assert positions == sorted(set(positions))
     if look_ahead == 1 << 24:
-        assert 1500 < len(places) <= 2000
-        assert np.diff(places).max() < 20
+        assert 1500 < len(positions) <= 2000
+        assert np.diff(positions).max() < 20
 
 
 @pytest.mark.parametrize("lines", [1, 20])
@@ -48,7 +48,7 @@ def test_a_small_table_is_a_sample_of_itself(tmp_path, lines):
         assert sample_of(write(tmp_path / "t", text), 64)[0].text.tobytes() == data
 
 
-def test_a_table_without_lines_has_none(tmp_path):
+def test_an_empty_table_has_no_sample(tmp_path):
     assert sample_of(write(tmp_path / "t", b""), 64)[:2] == (None, [])
 
 
@@ -63,8 +63,8 @@ def test_columns_of_the_same_model(model, model_folder, tmp_path, name, scale):
     assert columns_of(model, sample) == sample.scores - 2
 
 
-def test_a_check_looks_once(model, tmp_path):
-    """A table that is read twice is looked at when it is read first."""
+def test_a_table_is_checked_once(model, tmp_path):
+    """A table that is read twice is checked only at the first reading."""
     recorded = []
 
     class Listener(model_fit.Watch):
@@ -79,8 +79,8 @@ def test_a_check_looks_once(model, tmp_path):
             blocks = list(check.look("t", model, raw_blocks(source, 64)))
         assert b"".join(raw.text.tobytes() for raw in blocks) == TABLES["seven fields"]
     assert recorded == []
-    with pytest.raises(DataError, match=r"t: the model m does not fit: it knows 0\.0%"):
-        FitCheck("m").judge("t", model_fit.ModelFit(9, 900, 900, 0.0, 1.0, 0, 0, None), lambda: None)
+    with pytest.raises(DataError, match=r"t: the model m does not match: it knows 0\.0%"):
+        FitCheck("m").judge("t", model_fit.ModelCompatibility(9, 900, 900, 0.0, 1.0, 0, 0, None), lambda: None)
 
 
 @pytest.mark.parametrize("ahead", [False, True])

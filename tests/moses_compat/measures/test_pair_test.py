@@ -1,4 +1,4 @@
-"""Indexes of corpora, and how they are kept."""
+"""Indexes of corpora, saved indexes, and significance tests with them."""
 
 import json
 import math
@@ -31,8 +31,8 @@ SENTENCE = st.lists(st.sampled_from([b"a", b"b", b"c", b"[X]"]), max_size=6).map
 
 
 def counts(index, *phrases):
-    read = index.symbols.read_lines(b"\n".join(phrases), add=False)
-    return index.sentences.find(read).counts.tolist()
+    lines = index.symbols.read_lines(b"\n".join(phrases), add=False)
+    return index.sentences.find(lines).counts.tolist()
 
 
 @pytest.mark.parametrize("name", ["corpus", "corpus.gz"])
@@ -46,7 +46,7 @@ def test_reads_a_corpus(tmp_path, name, threads):
 @pytest.mark.parametrize(
     ("data", "message"), [(b"", "no line"), (None, "No such file"), (b"\x1f\x8b\x08", "gzip data end")]
 )
-def test_what_is_no_corpus(tmp_path, data, message):
+def test_invalid_corpora(tmp_path, data, message):
     path = tmp_path / "corpus"
     if data is not None:
         path.write_bytes(data)
@@ -60,36 +60,36 @@ def test_a_stem_of_salm_is_recognised(tmp_path):
         read_index(str(tmp_path / "train.en"))
 
 
-def test_a_kept_index_is_used_until_the_corpus_changes(tmp_path):
+def test_a_saved_index_is_used_until_the_corpus_changes(tmp_path):
     path, folder = write(tmp_path / "corpus.gz", TEXT), tmp_path / "index"
-    made = kept_index(str(path), str(folder), "source")
-    assert made.note.endswith("was made")
+    new = kept_index(str(path), str(folder), "source")
+    assert new.note.endswith("was made")
     for _ in range(2):
-        used = kept_index(str(path), str(folder), "source")
-        assert used.note.endswith("using the index")
+        loaded = kept_index(str(path), str(folder), "source")
+        assert loaded.note.endswith("using the index")
         for name in ("text", "suffixes", "starts"):
-            np.testing.assert_array_equal(getattr(used.sentences, name), getattr(made.sentences, name))
-        assert used.symbols.words == made.symbols.words
-        # The same bytes at another time are the same corpus.
+            np.testing.assert_array_equal(getattr(loaded.sentences, name), getattr(new.sentences, name))
+        assert loaded.symbols.words == new.symbols.words
+        # A new modification time with the same bytes is no change.
         os.utime(path, ns=(1, 1))
     write(path, TEXT + b"a a\n")
     again = kept_index(str(path), str(folder), "source")
-    assert again.note.endswith("out of date and has been made again")
+    assert again.note.endswith("out of date and has been rebuilt")
     assert counts(again, b"a", b"a a") == [3, 1]
     assert sorted(name.split("-")[0] for name in os.listdir(folder)) == ["source", "source.json"]
 
 
-def test_both_sides_are_kept_in_one_folder(tmp_path):
+def test_both_sides_are_saved_in_one_folder(tmp_path):
     folder = tmp_path / "index"
     paths = [write(tmp_path / name, text) for name, text in (("f", b"x y\n"), ("e", b"y\n"))]
     for _ in range(2):
         for path, side in zip(paths, ("source", "target"), strict=True):
-            kept = kept_index(str(path), str(folder), side)
-            assert counts(kept, b"y", b"x") == [1, int(side == "source")]
+            index = kept_index(str(path), str(folder), side)
+            assert counts(index, b"y", b"x") == [1, int(side == "source")]
 
 
 @pytest.mark.parametrize("harm", ["array", "cut", "missing", "key", "json", "format"])
-def test_a_damaged_index_is_made_again(tmp_path, harm):
+def test_a_damaged_index_is_rebuilt(tmp_path, harm):
     path, folder = write(tmp_path / "corpus", TEXT), tmp_path / "index"
     kept_index(str(path), str(folder), "target")
     data = next(folder.glob("target-*"))
@@ -110,7 +110,7 @@ def test_a_damaged_index_is_made_again(tmp_path, harm):
     assert kept_index(str(path), str(folder), "target").note.endswith("using the index")
 
 
-def test_no_index_is_kept_of_standard_input_nor_where_nothing_can_be_written(tmp_path):
+def test_indexes_that_cannot_be_saved(tmp_path):
     with pytest.raises(DataError, match="standard input: an index can be kept of a file only"):
         kept_index("-", str(tmp_path), "source")
     path = write(tmp_path / "corpus", TEXT)
@@ -176,11 +176,11 @@ def test_corpora_of_different_sizes(tmp_path):
 
 
 def outcome(sources, targets, wordless=0):
-    """Entries: a mark for each whose side does not occur; the last ones have no word."""
+    """Return the result for entries with marks for absent sides, of which the last `wordless` have no word."""
     size = len(sources)
     none = np.arange(size) >= size - wordless
     marks = [np.array(side, bool) & ~none for side in (sources, targets)]
-    return pair_test.Tested(np.zeros((size, 3), np.int64), np.zeros(size), none, *marks)
+    return pair_test.PairTestResults(np.zeros((size, 3), np.int64), np.zeros(size), none, *marks)
 
 
 @pytest.fixture
@@ -196,22 +196,22 @@ def test_half_of_the_entries_may_be_absent(check):
 
 def test_more_than_half_may_not(check):
     check.add(outcome([1, 0, 0], [0, 1, 0]))
-    # What has no word is not among them.
+    # Entries without words do not count.
     check.add(outcome([0, 0, 0, 0, 0], [0, 0, 0, 0, 0], wordless=5))
     message = r"of its first 3 entries, 1 have a source that does not occur in .*f, 1 a target that does not occur in"
     with pytest.raises(CorpusMismatchError, match=message):
         check.check()
 
 
-def test_ten_thousand_decide(check):
+def test_the_check_ends_after_ten_thousand_entries(check):
     half = outcome([1, 0] * 5000, [0] * 10_000)
     check.add(half)
     assert check.passed
-    # Nothing that comes later is looked at.
+    # Later entries are not checked.
     check.add(outcome([1] * 10_000, [1] * 10_000))
 
 
-def test_ten_thousand_decide_at_once(check):
+def test_the_check_fails_as_soon_as_ten_thousand_entries_are_added(check):
     check.add(outcome([1] * 9_999, [0] * 9_999))
     with pytest.raises(CorpusMismatchError, match="first 10,000 entries, 10,000 have a source"):
         check.add(outcome([1] * 5, [0] * 5))

@@ -22,17 +22,17 @@ number = st.sampled_from([1, 2, 7, 0, 0.5, 1e-3, 12345])
 
 
 @st.composite
-def dressed(draw, words):
+def with_blanks(draw, words):
     return draw(blank) + draw(gap).join(words) + draw(blank)
 
 
 @st.composite
 def counted(draw):
-    """A line of pairs, and what it says."""
+    """Draw a line of a file of pairs, with its source, target and count."""
     source, target = draw(side), draw(side)
-    text = draw(dressed(source)) + b"|||" + draw(dressed(target))
+    text = draw(with_blanks(source)) + b"|||" + draw(with_blanks(target))
     form = draw(st.sampled_from(["none", "count", "table", "two counts"]))
-    # A pair of a table was seen, and no more often than its sides.
+    # In a table, a pair has a positive count, at most that of each side.
     count = draw(number if form == "count" else number.filter(bool)) if form in ("count", "table") else 1
     text += {
         "none": b"",
@@ -45,7 +45,7 @@ def counted(draw):
 
 @st.composite
 def entry(draw):
-    return draw(dressed(draw(side))) + b"|||" + draw(dressed(draw(side))) + b"||| 1 1"
+    return draw(with_blanks(draw(side))) + b"|||" + draw(with_blanks(draw(side))) + b"||| 1 1"
 
 
 def look_up(counts, text, wanted=None):
@@ -64,15 +64,15 @@ def test_counts_agree_with_dictionaries(workspace, lines, table, block):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pair_counts, "_BLOCK_BYTES", block)
         counts = PairUses.read(str(path))
-    # The lines of the pairs themselves, too: a table is looked up as it is written.
+    # The lines of the pairs are looked up, too, as entries with the same white space.
     text = b"\n".join([*table, *(line.rstrip(b"\r") + b"||| x" for line, *_ in lines)])
     parsed = [pair(line) for line in naive.parse_table(text)[0]]
     expected = [(pairs.get(key, 0), sources.get(key[0], 0), targets.get(key[1], 0)) for key in parsed]
     result = look_up(counts, text)
     assert (result.dtype, result.shape) == (np.float32, (len(parsed), 3))
     np.testing.assert_allclose(result, expected, rtol=1e-6)
-    wanted = np.arange(len(parsed)) % 2 == 0
-    assert (look_up(counts, text, wanted) == np.where(wanted[:, None], result, 0)).all()
+    requested = np.arange(len(parsed)) % 2 == 0
+    assert (look_up(counts, text, requested) == np.where(requested[:, None], result, 0)).all()
 
 
 def test_many_pairs_in_gzip_and_threads(tmp_path):
@@ -88,11 +88,11 @@ def test_many_pairs_in_gzip_and_threads(tmp_path):
     text = b"".join(b"s%d ||| t%d ||| 1\n" % key for key in request)
     expected = [[pairs.get(key, 0), sources.get(key[0], 0), targets.get(key[1], 0)] for key in request]
     with ThreadPoolExecutor(3) as pool:
-        for found in pool.map(lambda _: look_up(counts, text), range(6)):
-            assert (found == expected).all()
+        for result in pool.map(lambda _: look_up(counts, text), range(6)):
+            assert (result == expected).all()
 
 
-def test_lines_without_a_pair_are_nothing(tmp_path):
+def test_lines_without_a_pair_have_no_uses(tmp_path):
     counts = PairUses.read(str(write(tmp_path / "p", b"a ||| b ||| 2\n ||| ||| 3\n")))
     assert look_up(counts, b"a\n\na ||| b\n ||| \na ||| \n").tolist() == [
         [0, 0, 0], [0, 0, 0], [2, 2, 2], [3, 3, 3], [0, 2, 3],
@@ -126,7 +126,7 @@ def test_bad_files(tmp_path, monkeypatch, data, message):
         PairUses.read(str(path))
 
 
-def test_arrays_that_do_not_fit(tmp_path):
+def test_mismatched_arrays(tmp_path):
     counts = PairUses.read(str(write(tmp_path / "p", b"a ||| b\n")))
     text, offsets, expected = np.zeros(3, np.uint8), np.array([0, 3]), np.ones(1, np.bool_)
     for arguments in (

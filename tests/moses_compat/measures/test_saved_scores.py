@@ -1,4 +1,4 @@
-""""""
+"""Files of saved similarities, and folders of partial scores."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ def test_round_trip(tmp_path, taken):
     saved = SavedScores(str(tmp_path / "s"))
     assert saved.rows == 1000
     assert saved.signature == "model:x|n:3"
-    at = 0
+    row = 0
     for count in taken:
-        got, result = saved.take(count)
-        size = min(count, 1000 - at)
-        assert same_marks(got, part(marks, slice(at, at + size)))
-        np.testing.assert_array_equal(result.similarities, scores.similarities[at : at + size])
-        np.testing.assert_array_equal(result.scored, scores.scored[at : at + size])
-        at += size
-    assert at == 1000
+        read_marks, result = saved.take(count)
+        size = min(count, 1000 - row)
+        assert same_marks(read_marks, part(marks, slice(row, row + size)))
+        np.testing.assert_array_equal(result.similarities, scores.similarities[row : row + size])
+        np.testing.assert_array_equal(result.scored, scores.scored[row : row + size])
+        row += size
+    assert row == 1000
 
 
 def test_no_rows(tmp_path):
@@ -76,8 +76,8 @@ def test_more_rows_than_a_batch(tmp_path):
     marks, scores = write_rows(tmp_path / "s", count)
     saved = SavedScores(str(tmp_path / "s"))
     saved.take((1 << 18) - 10)
-    got, result = saved.take(1010)
-    assert same_marks(got, part(marks, slice(-1010, None)))
+    read_marks, result = saved.take(1010)
+    assert same_marks(read_marks, part(marks, slice(-1010, None)))
     np.testing.assert_array_equal(result.similarities, scores.similarities[-1010:])
 
 
@@ -97,7 +97,7 @@ def test_file_appears_only_when_complete(tmp_path):
     assert os.listdir(tmp_path) == ["s"]
 
 
-def test_folder_that_is_missing(tmp_path):
+def test_missing_folder(tmp_path):
     with pytest.raises(PhraseToolError, match="no/s: cannot write"):
         ScoreWriter(str(tmp_path / "no" / "s"), "x")
 
@@ -162,7 +162,7 @@ def test_damage_anywhere_is_a_data_error(tmp_path):
 
 
 def _as_other_types(path, **kinds):
-    """The same file with columns of other types, or without them."""
+    """Rewrite a file with columns of other types, or without them."""
     table = pq.read_table(path)
     for name, kind in kinds.items():
         i = table.schema.get_field_index(name)
@@ -200,7 +200,7 @@ def test_missing_values_are_refused(tmp_path):
 
 
 def test_a_flipped_bit_never_changes_a_value(tmp_path):
-    """Wherever it is: the file is refused, or what it says is what was written."""
+    """A file with a flipped bit is refused, or its values are those that were written."""
     path = tmp_path / "s"
     marks, scores = write_rows(path, 500)
     whole = path.read_bytes()
@@ -212,19 +212,19 @@ def test_a_flipped_bit_never_changes_a_value(tmp_path):
         path.write_bytes(damaged)
         try:
             saved = SavedScores(str(path))
-            got, result = saved.take(500)
+            read_marks, result = saved.take(500)
             saved.finish("t", 500)
         except DataError:
             refused += 1
             continue
-        assert same_marks(got, marks)
+        assert same_marks(read_marks, marks)
         np.testing.assert_array_equal(result.similarities, scores.similarities)
         np.testing.assert_array_equal(result.scored, scores.scored)
     assert refused > 300
 
 
-def test_what_was_read_is_given_up(tmp_path):
-    """Of 200,000 rows, 3.8 MB, memory holds those of the last pieces."""
+def test_rows_that_were_read_are_freed(tmp_path):
+    """Of 200,000 rows (3.8 MB), only those of the last pieces are in memory."""
     write_rows(tmp_path / "s", 200_000, range(10_000, 200_000, 10_000))
     saved, before = SavedScores(str(tmp_path / "s")), pa.total_allocated_bytes()
     while len(saved.take(7_000)[0].pairs):
@@ -241,7 +241,7 @@ def test_a_disk_that_is_full_from_the_start_leaves_nothing(tmp_path, monkeypatch
     assert not os.listdir(tmp_path)
 
 
-def test_what_was_written_is_read(tmp_path):
+def test_written_parts_are_read(tmp_path):
     parts = ScoreParts(str(tmp_path / "p"), "a")
     assert parts.read(3, HASHES) is None
     parts.write(3, HASHES, SCORES)
@@ -251,7 +251,7 @@ def test_what_was_written_is_read(tmp_path):
     assert not (tmp_path / "p").exists()
 
 
-def test_parts_of_others_are_refused(tmp_path):
+def test_parts_of_another_table_or_model_are_refused(tmp_path):
     folder = str(tmp_path / "p")
     ScoreParts(folder, "a").write(0, HASHES, SCORES)
     with pytest.raises(DataError, match=r"p: holds scores of another table; delete the folder"):
@@ -265,7 +265,7 @@ def test_parts_of_others_are_refused(tmp_path):
         ScoreParts(folder, "a").read(0, HASHES)
 
 
-def test_a_full_disk_is_one_line_and_leaves_what_is_there(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_and_existing_parts_remain(tmp_path, monkeypatch):
     parts = ScoreParts(str(tmp_path / "p"), "a")
     parts.write(0, HASHES, SCORES)
 
@@ -278,19 +278,19 @@ def test_a_full_disk_is_one_line_and_leaves_what_is_there(tmp_path, monkeypatch)
     assert os.listdir(tmp_path / "p") == ["part-000000.parquet"]
 
 
-def test_a_folder_with_other_things_stays(tmp_path):
+def test_a_folder_with_other_files_is_not_removed(tmp_path):
     (tmp_path / "mine").write_text("x")
     remove_parts([str(tmp_path)])
     assert (tmp_path / "mine").exists()
 
 
-def test_where_parts_are(tmp_path):
+def test_folders_of_parts(tmp_path):
     assert parts_folder(str(tmp_path / "out"), 2) == str(tmp_path / "out") + ".scores-2"
     assert parts_folder("-", 1) is None
     assert parts_folder(os.devnull, 1) is None
 
 
-def test_parts_stay_where_work_fails(tmp_path):
+def test_parts_remain_after_a_failure(tmp_path):
     folder = tmp_path / "o.scores-1"
     folder.mkdir()
     (folder / "part-000000.parquet").write_bytes(b"")
@@ -305,14 +305,14 @@ def test_parts_stay_where_work_fails(tmp_path):
 @for_each("column", ["similarity_st", "similarity_ts"])
 @for_each(("value", "refused"), [(1.001, True), (-1.001, True), (np.nan, True), (np.inf, True), (-1.0, False)])
 def test_similarities_lie_between_minus_one_and_one(tmp_path, column, value, refused):
-    """The row is counted in the whole file, not in what is taken at a time."""
+    """The error names the row in the whole file, not in the piece that is read."""
     path = tmp_path / "s"
     write_rows(path, 30)
     table = pq.read_table(path)
     values = table[column].to_numpy().copy()
     values[17] = value
-    at = table.schema.get_field_index(column)
-    pq.write_table(table.set_column(at, table.schema.field(at), pa.array(values)), path)
+    index = table.schema.get_field_index(column)
+    pq.write_table(table.set_column(index, table.schema.field(index), pa.array(values)), path)
     saved = SavedScores(str(path))
     saved.take(12)
     if refused:

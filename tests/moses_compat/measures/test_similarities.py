@@ -1,4 +1,4 @@
-"""Sources of similarities: the three that there are, and one of somebody's own."""
+"""Sources of similarities: a model, a file, columns, and a custom source."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ SCANS = [TableScan("keep"), TableScan("keep", 2, 1), TableScan("keep", 2, 300)]
 
 
 class LineLengths:
-    """What a user may write: the share of even bytes, and the second score; it counts what it is told."""
+    """A custom source: the share of even bytes, and the second score.  It records its calls."""
 
     signature = "lengths"
 
@@ -66,7 +66,7 @@ class _LengthReader(SimilarityReader):
             sum(byte % 2 == 0 for byte in line) / len(line) for line in naive.split_lines(block.text.tobytes())
         ]  # fmt: skip
         similar = np.column_stack([shares, np.clip(columns[:, 0], -1, 1)]).astype(np.float32)
-        # Nothing is said of lines of an even number of bytes.
+        # Lines of an even number of bytes have no score.
         scored = np.diff(block.line_offsets) % 2 == 1
         return Scores(np.where(block.malformed[:, None], 0, similar).astype(np.float32), scored & ~block.malformed)
 
@@ -75,7 +75,7 @@ class _LengthReader(SimilarityReader):
 
 
 def expected_of(data):
-    """Similarities of all lines, by slow Python."""
+    """Return the lines, groups, similarities and scored lines of a table, by naive Python."""
     lines, groups = naive.parse_table(data, naive.first_score_count(data))
     similar, scored = [], []
     for line in lines:
@@ -93,23 +93,23 @@ NAMES = ["seven fields", "lexicalised", "model 1"]
 @for_each(
     ("scan", "name", "best"), pairwise(SCANS, NAMES, [KeepBest(2, "all"), KeepBest(1, "words"), KeepBest(0, "none")])
 )
-def test_a_source_of_one_s_own_prunes(tmp_path, name, scan, best):
+def test_pruning_by_a_custom_source(tmp_path, name, scan, best):
     data = TABLES[name] + b"no entry\n"
     lines, groups, similar, scored = expected_of(data)
-    own = LineLengths()
+    custom = LineLengths()
     rule = Rule.of(parse_method("semantic"), best, threshold=Threshold("0.65"))
     path = str(write(tmp_path / "t.gz", data))
     with Input(path) as source, Output(str(tmp_path / "out")) as out:
-        prune_table(source, own, rule, [SelectedLines(out)], scan)
+        prune_table(source, custom, rule, [SelectedLines(out)], scan)
     removed = naive.pruned_lines(lines, groups, similar, scored, 0.65, best.k, best.protect)
     assert 0 < len(removed) < len(lines)
     kept = [line for i, line in enumerate(naive.split_lines(data)) if i not in removed]
     assert (tmp_path / "out").read_bytes() == b"".join(kept)
-    assert (own.tables, sum(own.taken), own.finished) == ([path], len(lines), [len(lines)])
+    assert (custom.tables, sum(custom.taken), custom.finished) == ([path], len(lines), [len(lines)])
 
 
 @pytest.mark.parametrize(("scan", "name", "scale"), pairwise(SCANS, NAMES, ["exp", "probability", "raw"]))
-def test_a_source_of_one_s_own_annotates_beside_a_model(tmp_path, model, name, scan, scale):
+def test_annotation_by_a_custom_source_and_a_model(tmp_path, model, name, scan, scale):
     data = TABLES[name] + b"no entry\n"
     lines, _, similar, scored = expected_of(data)
     path = str(write(tmp_path / "t", data))
@@ -121,17 +121,17 @@ def test_a_source_of_one_s_own_annotates_beside_a_model(tmp_path, model, name, s
 
     text, counts = annotate(LineLengths())
     assert naive.cut_columns(text, 2) == data
-    assert counts.unscored == sum(not says for says in scored) - 1
+    assert counts.unscored == sum(not is_scored for is_scored in scored) - 1
     both = annotate(ModelSimilarities(model), LineLengths())[0]
     assert naive.cut_columns(both, 2) == annotate(ModelSimilarities(model))[0]
     written = scale_similarities(np.array(similar, np.float32), scale)
-    for made in (text, both):
-        for line, expected in zip(naive.parse_table(made, -1)[0][: len(lines) - 1], written, strict=False):
+    for annotated in (text, both):
+        for line, expected in zip(naive.parse_table(annotated, -1)[0][: len(lines) - 1], written, strict=False):
             np.testing.assert_allclose(line.values[-2:], expected, rtol=1e-5, atol=1e-6)
 
 
 def scored_blocks(path, source, scan=SCANS[0], columns=lambda scores: ()):
-    """What a source says of a table, block by block."""
+    """Return the blocks of a table with their scores."""
     with Input(path) as table:
         reader = EntryReader(table, scan, source, columns=columns)
         result = [reader(item) for item in reader.items()]
@@ -145,7 +145,7 @@ def joined(found):
 
 
 @pytest.mark.parametrize("scan", SCANS, ids=["one thread", "two threads", "small blocks"])
-def test_the_model_and_the_file_say_the_same(tmp_path, model, scan):
+def test_a_model_and_a_file_of_its_scores_are_equivalent(tmp_path, model, scan):
     data = TABLES["seven fields"] + b"no entry\n"
     path, saved = str(write(tmp_path / "t", data)), str(tmp_path / "saved")
     source = ModelSimilarities(model)
@@ -173,7 +173,7 @@ def test_the_model_and_the_file_say_the_same(tmp_path, model, scan):
         assert scored[i] == all(any(side) for side in ids)
 
 
-def test_a_table_that_did_not_change_is_not_parsed_again(tmp_path, model, monkeypatch):
+def test_an_unchanged_table_is_not_parsed_again(tmp_path, model, monkeypatch):
     data = TABLES["seven fields"]
     path, saved = str(write(tmp_path / "t", data)), str(tmp_path / "saved")
     similar, scored = joined(scored_blocks(path, ModelSimilarities(model)))
@@ -201,12 +201,12 @@ def test_a_table_that_did_not_change_is_not_parsed_again(tmp_path, model, monkey
 
 
 @given(st.data())
-def test_a_table_that_changed_anywhere_reads_as_if_nothing_were_known_of_its_lines(workspace, saved_table, data):
+def test_a_changed_table_is_read_as_if_its_lines_were_unknown(workspace, saved_table, data):
     whole, saved = saved_table
     changed = bytearray(whole)
     for _ in range(data.draw(st.integers(0, 3))):
-        place = data.draw(st.integers(0, len(changed) - 1))
-        changed[place : place + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2) | st.just(b"|"))
+        position = data.draw(st.integers(0, len(changed) - 1))
+        changed[position : position + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2) | st.just(b"|"))
     path = write(workspace / "changed", bytes(changed))
     scan = TableScan(
         data.draw(st.sampled_from(["keep", "skip", "fail"])), 1, data.draw(st.sampled_from([1, 300, 1 << 20]))
@@ -234,7 +234,7 @@ def test_a_table_that_changed_anywhere_reads_as_if_nothing_were_known_of_its_lin
 
 @pytest.fixture(scope="module")
 def saved_table(tmp_path_factory, model):
-    """A table, and similarities that were kept in small blocks."""
+    """A table, and similarities that were saved in small blocks."""
     folder, data = tmp_path_factory.mktemp("saved"), TABLES["lexicalised"]
     with Input(str(write(folder / "t", data))) as table, ScoreWriter(str(folder / "saved"), "m") as writer:
         reader = EntryReader(table, SCANS[2], ModelSimilarities(model), fingerprints=True)
@@ -244,7 +244,7 @@ def saved_table(tmp_path_factory, model):
     return data, str(folder / "saved")
 
 
-def test_a_file_that_knows_of_more_or_of_other_entries(tmp_path, model):
+def test_a_file_of_more_or_of_other_entries(tmp_path, model):
     saved = str(tmp_path / "saved")
     data = TABLES["seven fields"]
     with Input(str(write(tmp_path / "t", data))) as table, ScoreWriter(saved, "m") as writer:
@@ -256,9 +256,9 @@ def test_a_file_that_knows_of_more_or_of_other_entries(tmp_path, model):
     count = data.count(b"\n")
     with pytest.raises(DataError, match=rf"has {count} rows, but .*less has {count - 1} entries"):
         scored_blocks(str(shorter), FileSimilarities(saved))
-    other = write(tmp_path / "other", data.replace(b"the house", b"the mouse"))
+    changed = write(tmp_path / "other", data.replace(b"the house", b"the mouse"))
     with pytest.raises(DataError, match="made from another table"):
-        scored_blocks(str(other), FileSimilarities(saved))
+        scored_blocks(str(changed), FileSimilarities(saved))
 
 
 @given(
@@ -272,7 +272,7 @@ def test_columns_are_unscaled(workspace, rows, places, scale):
     first, second, third = places
     source = ColumnSimilarities(first, second, scale)
     assert source.signature == f"columns:{first + 1},{second + 1}|scale:{scale}"
-    # Columns that others want besides are theirs alone.
+    # Columns that the caller requests are returned separately.
     (read,) = scored_blocks(path, source, columns=lambda scores: (third, first))
     expected = undo(np.array(rows)[:, [first, second]])
     np.testing.assert_allclose(read.scores.similarities[:-1], expected, atol=2e-6)
@@ -280,10 +280,10 @@ def test_columns_are_unscaled(workspace, rows, places, scale):
     np.testing.assert_allclose(read.columns[:-1], np.array(rows)[:, [third, first]], rtol=1e-8)
 
 
-def test_a_column_that_is_not_there(tmp_path):
+def test_a_missing_column(tmp_path):
     path = str(write(tmp_path / "t", MALFORMED))
-    with pytest.raises(DataError, match="t:1: column 3 was asked for, but entries have 2 scores"):
+    with pytest.raises(DataError, match="t:1: column 3 was requested, but entries have 2 scores"):
         scored_blocks(path, ColumnSimilarities(2, 0))
-    # Of a table without entries nobody knows how many scores they would have.
+    # The number of scores is unknown for a table without entries.
     (read,) = scored_blocks(str(write(tmp_path / "none", b"no entry\n")), ColumnSimilarities(7, 8))
     assert not read.scores.scored.any()

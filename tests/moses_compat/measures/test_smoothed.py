@@ -1,4 +1,4 @@
-"""Smoothed probabilities of finished tables against Moses' own and against slow Python."""
+"""Smoothed probabilities of complete tables, compared with those of Moses and of naive Python."""
 
 import random
 from collections import Counter
@@ -36,7 +36,7 @@ def probabilities(folder, data, method="kneser-ney", on_error="fail", **scan):
 
 
 def naive(data, method):
-    """(p(e|f), p(f|e)) of each line."""
+    """Return p(e|f) and p(f|e) of each line."""
     pairs, counts = [], []
     for line in data.splitlines():
         fields = line.split(b"|||")
@@ -59,8 +59,8 @@ def naive(data, method):
 
 @pytest.mark.parametrize("scan", SCANS)
 @pytest.mark.parametrize("method", SMOOTHINGS)
-def test_what_moses_itself_writes(tmp_path, method, scan):
-    """The table of Moses without smoothing gets the numbers of the table of Moses with it."""
+def test_equals_smoothing_by_moses(tmp_path, method, scan):
+    """The table of Moses without smoothing gets the values of its table with smoothing."""
     result = probabilities(tmp_path, read(GOLDEN / "table.7.gz"), method, **scan)
     scores = [line.split(b" ||| ")[2].split() for line in read(GOLDEN / f"table.{method}.gz").splitlines()]
     expected = np.array([[float(score[2]), float(score[0])] for score in scores])
@@ -81,7 +81,7 @@ BLANK = st.sampled_from([b" ", b"  ", b"\t"])
 
 @st.composite
 def tables(draw):
-    """Tables in any order and dress, with a pair more than once now and then."""
+    """Draw tables in any order and with any white space, in which some pairs are repeated."""
     joint = [
         (draw(st.sampled_from([b"a", b"b", b"a b", b""])), draw(st.sampled_from([b"x", b"y", b"x y"])), count)
         for count in draw(st.lists(st.integers(1, 12), max_size=12))
@@ -103,7 +103,7 @@ def test_agrees_with_naive(workspace, data, method, scan):
     result = probabilities(workspace, data, method, **scan)
     assert (result > 0).all()
     expected = naive(data, method)
-    # Where pairs seen once are missing, as in no table that was only extracted, discounts of Moses may be negative.
+    # If pairs seen once are missing, which never holds for unpruned tables, discounts of Moses may be negative.
     if method == "good-turing" or not (expected_discounts(data) < 0).any():
         np.testing.assert_allclose(result, expected, rtol=3e-6)
 
@@ -122,16 +122,16 @@ def test_few_rare_pairs_make_no_negative_probability(tmp_path):
     assert (expected_discounts(data) < 0).any()
     result = probabilities(tmp_path, data)
     assert (result > 0).all()
-    # Nothing is taken away from those.
+    # Their probabilities are not discounted.
     np.testing.assert_allclose(result[20:22], [[2 / total, 1]] * 2, rtol=1e-6)
 
 
 @pytest.mark.parametrize("method", SMOOTHINGS)
 def test_fractions(tmp_path, method):
-    """Instance weights: whole counts are looked at where a pair is sorted by its count, as Moses does."""
+    """Instance weights: counts are rounded up to find the discount of a pair, as in Moses."""
     data = b"a ||| x ||| 1 ||| ||| 2.5 2.1 0.7\na ||| y ||| 1 ||| ||| 1.4 2.1 1.4\nb ||| x ||| 1 ||| ||| 2.5 1.8 1.8\n"
     result = probabilities(tmp_path, data, method)
-    # One pair of "1", two of "2".
+    # Rounded up, one pair has count 1, and two have count 2.
     if method == "good-turing":
         d1 = 1.0
         assert result[0].tolist() == pytest.approx([0.7 * d1 / 2.1, 0.7 * d1 / 2.5])
@@ -142,7 +142,7 @@ def test_fractions(tmp_path, method):
     assert result[0].tolist() == pytest.approx([expected / 2.1, expected / 2.5])
 
 
-def test_malformed_lines_are_passed_over(tmp_path):
+def test_malformed_lines_are_ignored(tmp_path):
     data = PLAIN.replace(b"b |||", b"no entry\nx ||| y ||| z ||| ||| 1 1 1\nb |||")
     with pytest.raises(DataError, match="table:3: expected at least 3 fields"):
         probabilities(tmp_path, data)
@@ -173,7 +173,7 @@ def test_tables_without_counts(tmp_path, field, message):
 
 
 def test_counts_of_six_digits(tmp_path):
-    """As Moses rounds them, a sum may fall below what it is a sum of."""
+    """Rounded like in Moses, a total may be smaller than one of its joint counts."""
     line = b"a ||| x ||| 1 ||| ||| %s %s %s\n"
     probabilities(tmp_path, line % (b"1.23457e+06", b"1234567", b"1234568"))
 
@@ -181,8 +181,8 @@ def test_counts_of_six_digits(tmp_path):
 def test_a_table_that_changes(tmp_path):
     with Input(str(write(tmp_path / "table", PLAIN))) as source:
         smoothed = SmoothedProbabilities("t", count_table(source, TableScan()), "kneser-ney")
-    other = np.frombuffer(PLAIN.replace(b"b |||", b"c |||"), np.uint8)
-    block, _ = TableParser(scores=1)(10, other)
+    changed = np.frombuffer(PLAIN.replace(b"b |||", b"c |||"), np.uint8)
+    block, _ = TableParser(scores=1)(10, changed)
     with pytest.raises(DataError, match="t:13: the table changed"):
         smoothed(block)
 
@@ -193,10 +193,12 @@ def test_a_table_without_entries(tmp_path):
 
 
 def test_progress_and_refusal(tmp_path):
-    seen = []
+    line_counts = []
     with Input(str(write(tmp_path / "table", PLAIN))) as source:
-        counts = count_table(source, TableScan(block_bytes=1, progress=lambda position, entries: seen.append(entries)))
-    assert seen == [2, 3]
+        counts = count_table(
+            source, TableScan(block_bytes=1, progress=lambda position, entries: line_counts.append(entries))
+        )
+    assert line_counts == [2, 3]
     assert (np.count_nonzero(counts.sources.slots), np.count_nonzero(counts.targets.slots)) == (2, 2)
     assert counts.statistics.pairs == 3
     with pytest.raises(ValueError, match="unknown smoothing 'loud'"):

@@ -13,7 +13,7 @@ SOURCES, TARGETS = ([line.encode() for line in side] for side in toy_lines(20))
 PIECE = TextPiece([*SOURCES, "☃".encode()], [*TARGETS, b"Die"], np.arange(21, dtype=np.uint32))
 
 
-def test_what_is_written_and_what_a_rule_is_given(syntax_folder):
+def test_written_logarithms_and_similarities_for_rules(syntax_folder):
     source = model_source(FitCheck(str(syntax_folder)))
     assert isinstance(source, SyntaxScores)
     logs = source.score(PIECE)
@@ -25,15 +25,15 @@ def test_what_is_written_and_what_a_rule_is_given(syntax_folder):
 
 
 @pytest.mark.parametrize(("columns", "count"), [("cosine", 1), ("likelihood", 2), ("all", 3)])
-def test_a_request_says_how_many_columns_there_are(columns, count, syntax_folder, model_folder, toy_tagger_folder):
+def test_the_request_determines_the_number_of_columns(columns, count, syntax_folder, model_folder, toy_tagger_folder):
     request = LikelihoodRequest(SYNTAX_COLUMNS[columns], str(toy_tagger_folder), ("en", "de"))
     assert columns_of_model(str(syntax_folder), request) == sources_of_model(str(syntax_folder), request) == count
     assert (columns_of_model(str(model_folder), request), sources_of_model(str(model_folder), request)) == (2, 1)
     sources = model_sources(FitCheck(str(syntax_folder)), "normalised", 1, [None] * count, request)
     assert len({source.signature + source.column for source in sources}) == count
-    likely = [source for source in sources if isinstance(source, SyntaxLikelihood)]
-    assert len(likely) == 2 * (columns != "cosine")
-    for source in likely:
+    likelihoods = [source for source in sources if isinstance(source, SyntaxLikelihood)]
+    assert len(likelihoods) == 2 * (columns != "cosine")
+    for source in likelihoods:
         logs = source.score(PIECE)
         assert (logs[:-1] < 0).all()
         np.testing.assert_allclose(source.similarities(logs)[:-1], np.exp(logs[:-1]), rtol=1e-6)

@@ -40,8 +40,10 @@ def test_each_entry_has_the_score_of_its_pair(name, way, tmp_path):
     reading = "density" if way == "density" else "normalised"
     source = NeuralScores(model, reading=reading)
     logs, scored = scores_of(path, source)
-    own = model.source_vocabulary, model.target_vocabulary
-    block = TableParser(*(own[::-1] if way == "backward" else own))(0, np.frombuffer(TABLES[name], np.uint8))[0]
+    vocabularies = model.source_vocabulary, model.target_vocabulary
+    block = TableParser(*(vocabularies[::-1] if way == "backward" else vocabularies))(
+        0, np.frombuffer(TABLES[name], np.uint8)
+    )[0]
     groups = np.repeat(np.arange(len(block.sources)), np.diff(block.group_offsets))
     pairs = [(block.sources[g].tolist(), target.tolist()) for g, target in zip(groups, block.targets, strict=True)]
     pairs = [pair[::-1] for pair in pairs] if way == "backward" else pairs
@@ -50,7 +52,7 @@ def test_each_entry_has_the_score_of_its_pair(name, way, tmp_path):
     assert scored.tolist() == [any(a) and any(b) for a, b in pairs]
 
 
-def test_torch_has_its_threads_back(tmp_path):
+def test_the_number_of_torch_threads_is_restored(tmp_path):
     torch = pytest.importorskip("torch")
     torch.set_num_threads(2)
     scores_of(write(tmp_path / "t", TABLES["latin-1"]), NeuralScores(translator()))
@@ -84,21 +86,21 @@ def test_finished_windows_are_not_scored_again(tmp_path, monkeypatch):
     monkeypatch.setattr(NeuralScores, "scores", interrupted)
     with pytest.raises(KeyboardInterrupt):
         scores_of(path, source)
-    kept = len(list(folder.iterdir()))
-    assert kept >= 2
+    finished = len(list(folder.iterdir()))
+    assert finished >= 2
     calls[:] = [0, 0, 0]
     result = scores_of(path, source)
     monkeypatch.setattr(NeuralScores, "scores", score)
-    assert len(calls) - 3 == len(list(folder.iterdir())) - kept
+    assert len(calls) - 3 == len(list(folder.iterdir())) - finished
     expected = scores_of(path, NeuralScores(translator()))
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(result, expected, strict=True))
     with pytest.raises(DataError, match="holds scores of another model"):
         scores_of(path, NeuralScores(translator(seed=2), folder=str(folder)))
     with pytest.raises(DataError, match="holds scores of another model or another way"):
         scores_of(path, NeuralScores(translator(), reading="density", folder=str(folder)))
-    other = write(tmp_path / "u", TABLES["filtering"])
+    other_table = write(tmp_path / "u", TABLES["filtering"])
     with pytest.raises(DataError, match="holds scores of another table"):
-        scores_of(other, source)
+        scores_of(other_table, source)
 
 
 def test_long_phrases_are_counted_and_have_no_score(tmp_path):
@@ -132,15 +134,15 @@ WORDS = [[b"<unk>", *(f"{side}{i}".encode() for i in range(200))] for side in "s
 def test_the_direction_is_found_and_chance_is_refused(tmp_path, swapped):
     path = write(tmp_path / "t", many_pairs(WORDS, swapped))
     source = NeuralScores(translator(*WORDS), FitCheck("m"), reading="density")
-    with pytest.raises(DataError, match=r"the model m does not fit: it tells pairs .* chance \(AUC 0\.[45]"):
+    with pytest.raises(DataError, match=r"the model m does not match: it ranks true pairs .* chance \(AUC 0\.[45]"):
         scores_of(path, source)
     assert source.backward == swapped
-    others = [[b"<unk>", b"nothing"]] * 2
+    other_words = [[b"<unk>", b"nothing"]] * 2
     with pytest.raises(DataError, match="trained on other languages"):
-        scores_of(path, NeuralScores(translator(*others), FitCheck("m"), reading="density"))
+        scores_of(path, NeuralScores(translator(*other_words), FitCheck("m"), reading="density"))
 
 
-def test_a_column_that_is_there_is_refused(tmp_path):
+def test_an_existing_column_is_refused(tmp_path):
     model, table = translator(), TABLES["latin-1"]
     logs, _ = scores_of(write(tmp_path / "t", table), NeuralScores(model))
     out = io.BytesIO()
@@ -164,18 +166,18 @@ def similarities(path, *models):
     return np.concatenate([part.similarities for part in result]), np.concatenate([part.scored for part in result])
 
 
-def test_they_are_mean_probabilities_of_words(tmp_path):
+def test_similarities_are_mean_probabilities_of_words(tmp_path):
     path = write(tmp_path / "t", TABLES["latin-1"])
     both, scored = similarities(path, translator(), backward_translator())
-    turned, _ = similarities(path, backward_translator(), translator())
-    assert np.array_equal(both, turned)
-    one, _ = similarities(path, translator())
-    assert np.array_equal(one[:, 0], one[:, 1])
+    swapped, _ = similarities(path, backward_translator(), translator())
+    assert np.array_equal(both, swapped)
+    forward, _ = similarities(path, translator())
+    assert np.array_equal(forward[:, 0], forward[:, 1])
     lines = [line.split(b" ||| ") for line in TABLES["latin-1"].splitlines()]
     for column, model in enumerate((translator(), backward_translator())):
-        logs, says = scores_of(path, NeuralScores(model))
+        logs, scored_by_model = scores_of(path, NeuralScores(model))
         lengths = [len(line[1 - column].split()) + 1 for line in lines]
-        assert (says >= scored).all()
+        assert (scored_by_model >= scored).all()
         assert both[scored, column] == pytest.approx(np.exp(logs / lengths)[scored], rel=1e-5)
     assert 0 < scored.sum() < len(scored)
     assert not both[~scored].any()

@@ -1,4 +1,4 @@
-"""Windows of entries, with a source that needs no network: what a window says must not depend on how lines come."""
+"""Windows of entries, with a source that needs no network: scores must not depend on the blocks of lines."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ from tests.commands import write
 from tests.syntax_models import random_syntax_model
 from tests.variants import for_each
 
-# Lines with no fields among good ones, and a run of them longer than a block.
+# Malformed lines among valid ones, including a run of them that is longer than a block.
 LINES = [b"s%d ||| %s ||| 0.5" % (i // 3, b"t " * (i % 5 + 1)) for i in range(40)]
 TABLE = b"".join(
     b"no entry\n" * (12 if i == 20 else i % 7 == 3) + line + b"\n" for i, line in enumerate(LINES)
@@ -31,7 +31,7 @@ TABLE = b"".join(
 
 
 class Lengths(WindowedScores):
-    """Says of an entry how long it is, how many are in its window, and which place it has there."""
+    """Scores an entry by the length of its target, the size of its window, and its position in the window."""
 
     signature, column = "lengths", "length"
 
@@ -50,8 +50,8 @@ class Lengths(WindowedScores):
         self.windows.append(len(window.hashes))
         return np.array(
             [
-                -(len(target) + len(window.targets) / 100) - place / 10_000
-                for place, target in enumerate(window.targets)
+                -(len(target) + len(window.targets) / 100) - position / 10_000
+                for position, target in enumerate(window.targets)
             ],
             np.float32,
         )
@@ -68,16 +68,16 @@ def scores_of(path, source, size, threads=1):
 
 
 def naive_scores(window):
-    """Of the good lines alone, in runs of so many."""
+    """Yield the scores of the valid lines, in windows of this size."""
     targets = [b" ".join(line.split(b" ||| ")[1].split()) for line in LINES]
     for first in range(0, len(targets), window):
         part = targets[first : first + window]
-        yield from (-(len(target) + len(part) / 100) - place / 10_000 for place, target in enumerate(part))
+        yield from (-(len(target) + len(part) / 100) - position / 10_000 for position, target in enumerate(part))
 
 
 @for_each("window", [1, 7, 8, 40, 100])
 @for_each(("size", "threads"), [(30, 1), (200, 2), (1 << 20, 1)])
-def test_good_entries_are_scored_in_runs_whatever_blocks_they_come_in(window, size, threads, tmp_path, monkeypatch):
+def test_valid_entries_are_scored_in_windows_whatever_the_blocks(window, size, threads, tmp_path, monkeypatch):
     monkeypatch.setattr(windowed_scores, "WINDOW", window)
     source = Lengths(threads)
     result = scores_of(write(tmp_path / "t", TABLE), source, size, threads)
@@ -89,14 +89,14 @@ def test_good_entries_are_scored_in_runs_whatever_blocks_they_come_in(window, si
     assert source.oriented > 0
 
 
-def test_a_table_without_a_good_entry_is_scored_as_nothing(tmp_path):
+def test_a_table_without_valid_entries_has_no_scores(tmp_path):
     source = Lengths()
     result = scores_of(write(tmp_path / "t", b"no entry\n" * 5), source, 20)
     assert np.isnan(result).tolist() == [True] * 5
     assert source.windows == []
 
 
-def test_what_is_finished_is_read_again_and_only_for_the_same_table(tmp_path, monkeypatch):
+def test_finished_windows_are_reused_for_the_same_table_only(tmp_path, monkeypatch):
     monkeypatch.setattr(windowed_scores, "WINDOW", 9)
     pytest.importorskip("pyarrow", reason="the extra `scores` is not installed")
     path, folder = write(tmp_path / "t", TABLE), str(tmp_path / "parts")
@@ -108,29 +108,29 @@ def test_what_is_finished_is_read_again_and_only_for_the_same_table(tmp_path, mo
         scores_of(write(tmp_path / "u", TABLE.replace(b"s1 ", b"x1 ")), Lengths(folder=folder), 200)
 
 
-def test_a_column_is_known_by_what_is_written_in_it():
+def test_a_column_is_recognised_by_its_values():
     logs = np.log(np.linspace(0.05, 0.9, 100)).astype(np.float32)
     written = scale_logarithms(logs)
-    there = np.column_stack([np.full(100, 0.5), written, written[::-1]])
-    assert column_that_holds(logs, there) == 1
-    # As many places as a table keeps, and two lines of a hundred that somebody changed.
+    columns = np.column_stack([np.full(100, 0.5), written, written[::-1]])
+    assert column_that_holds(logs, columns) == 1
+    # Six significant digits, as in a table, and two changed lines out of a hundred.
     rounded = np.array([float(f"{value:.6g}") for value in written])
     rounded[[3, 50]] = 0.123
-    assert column_that_holds(logs, np.column_stack([there[:, 2], there[:, 0], rounded])) == 2
+    assert column_that_holds(logs, np.column_stack([columns[:, 2], columns[:, 0], rounded])) == 2
     rounded[60] = 0.123
     assert column_that_holds(logs, rounded[:, None]) is None
-    # Scores that are all the same could be any column.
+    # Constant scores identify no column.
     assert column_that_holds(np.zeros(100, np.float32), np.ones((100, 1))) is None
     assert column_that_holds(np.zeros(0, np.float32), np.ones((0, 2))) is None
     assert column_that_holds(logs, np.ones((100, 0))) is None
 
 
-def test_blocks_are_let_go_of_one_by_one():
-    held = [[1], [2], [3]]
-    seen = []
-    for item in drain(held):
-        seen.append((item, len(held)))
-    assert seen == [([1], 2), ([2], 1), ([3], 0)]
+def test_drained_elements_are_released_one_by_one():
+    elements = [[1], [2], [3]]
+    drained = []
+    for item in drain(elements):
+        drained.append((item, len(elements)))
+    assert drained == [([1], 2), ([2], 1), ([3], 0)]
 
 
 def scored(first, count):
@@ -138,7 +138,7 @@ def scored(first, count):
     return ScoredEntries(-numbers.astype(np.float32), numbers + 1, numbers % 3 > 0)
 
 
-def test_blocks_take_what_windows_gave():
+def test_blocks_take_the_scores_of_windows():
     queue = ScoringQueue()
     for first, count in ((0, 4), (4, 0), (4, 5)):
         queue.put(scored(first, count))

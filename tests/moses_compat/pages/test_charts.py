@@ -21,7 +21,7 @@ def test_each_bar_has_its_number_and_any_text_is_shown(logarithmic):
     series = [Series("kept", [3, 0, 12000]), Series("<b>", [0, 1, 2])]
     drawn = draw_bars("x", "label", ["a", "$x$", "<i>"], series, "of & what", logarithmic)
     result = titles(drawn, "bar")
-    # Nothing has no bar on a logarithmic axis.
+    # Zero has no bar on a logarithmic axis.
     expected = {"a: 3 kept", "<i>: 12,000 kept", "$x$: 1 <b>", "<i>: 2 <b>"}
     assert expected <= set(result) <= expected | {"a: 0 <b>", "$x$: 0 kept"}
     assert {"a", "$x$", "<i>", "of & what"} <= texts(drawn)
@@ -29,7 +29,7 @@ def test_each_bar_has_its_number_and_any_text_is_shown(logarithmic):
 
 @pytest.mark.parametrize("logarithmic", [False, True])
 @pytest.mark.parametrize("values", [[], [0, 0]])
-def test_bars_of_nothing(values, logarithmic):
+def test_bars_without_data(values, logarithmic):
     assert draw_bars("x", "y", ["a", "b"][: len(values)], [Series("s", values)], "z", logarithmic).startswith("<svg")
 
 

@@ -3,7 +3,7 @@ from moses_compat.pages.drawing import number_text, p_phrase, p_text, percent_te
 NAN = float("nan")
 
 
-def test_printable_leaves_no_controls():
+def test_printable_replaces_control_characters():
     assert printable("a\tb\nc") == "a b c"
     assert printable("\x00\x85\ud800\u202e\ufffe") == "\ufffd" * 5
     assert printable("北京 é 🙂") == "北京 é 🙂"

@@ -1,4 +1,4 @@
-"""Coverage and fit of a bitext against obvious computations on drawn texts."""
+"""Coverage and match of a bitext compared with naive computations on random texts."""
 
 import random
 
@@ -40,7 +40,7 @@ def test_coverage_is_that_of_a_search_in_each_sentence(seed, hashed, monkeypatch
     sources = sorted({tuple(rng.choices(WORDS[:4], k=rng.choice([1, 2, 3, 21]))) for _ in range(seed)})
     lines = drawn_sentences(rng, 12)
     if seed == 7:
-        # No longer phrase is looked up.
+        # Phrases of more than 20 words are not looked up.
         sources.append((b"e",) * 21)
         lines.append(b" ".join([b"e"] * 25))
     result = cover(b"\n".join(lines), keys_of(sources), np.array([len(source) for source in sources], np.int64))
@@ -57,10 +57,10 @@ def test_coverage_is_that_of_a_search_in_each_sentence(seed, hashed, monkeypatch
         tokens, single, covered = tokens + len(words), single + sum(alone), covered + sum(inside)
         sentences += bool(words)
         whole_single, whole = whole_single + bool(words and all(alone)), whole + bool(words and all(inside))
-        for word, known, held in zip(words, alone, inside, strict=True):
+        for word, known, is_covered in zip(words, alone, inside, strict=True):
             if not known:
                 count, longer = unknown.get(word, (0, 0))
-                unknown[word] = count + 1, longer + held
+                unknown[word] = count + 1, longer + is_covered
     assert (result.tokens, result.sentences, result.by_words, result.by_any) == (tokens, sentences, single, covered)
     assert (result.sentences_by_words, result.sentences_by_any) == (whole_single, whole)
     order = sorted(unknown, key=lambda word: (-unknown[word][0], word))
@@ -78,7 +78,7 @@ def test_lookup_is_that_of_a_search_in_each_sentence_pair(seed, tmp_path):
     ]  # fmt: skip
     joint = np.array([rng.choice([np.nan, 1, 2, 5, 2.5]) for _ in pairs])
 
-    def places(phrase, line):
+    def occurrences(phrase, line):
         words = line.split()
         return sum(tuple(words[i : i + len(phrase)]) == phrase for i in range(len(words)))
 
@@ -91,7 +91,7 @@ def test_lookup_is_that_of_a_search_in_each_sentence_pair(seed, tmp_path):
         marks.add(texts.distinct_words(read[-1]))
     together, consistent = lookup(*read, joint)
     for row, (source, target) in enumerate(pairs):
-        result = [(places(source, a), places(target, b)) for a, b in zip(*sides, strict=True)]
+        result = [(occurrences(source, a), occurrences(target, b)) for a, b in zip(*sides, strict=True)]
         least = min(sum(counts) for counts in zip(*result, strict=True))
         assert together[row] == any(a and b for a, b in result)
         assert consistent[row] == (together[row] and joint[row] <= least)
@@ -105,7 +105,7 @@ def test_lookup_is_that_of_a_search_in_each_sentence_pair(seed, tmp_path):
     )  # fmt: skip
 
 
-def test_words_that_no_phrase_has_stay_unknown():
+def test_words_without_a_phrase_are_unknown():
     symbols = Symbols()
     running = symbols.read_lines(b"a b a c\n").words.astype(np.int64)
     marks = WordMarks(symbols)

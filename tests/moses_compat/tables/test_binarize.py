@@ -1,4 +1,4 @@
-"""What Moses' binarisers are called with, against stand-ins that check it."""
+"""Calls of Moses' binarisers, checked by stand-ins."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def make(table, kind, programs, told, reordering=(), **options):
 
 
 def content(binary, kind):
-    """The program's name, its arguments, and the lines it was given."""
+    """Return the name of the program, its arguments, and the lines of its input."""
     path = {"compact": "", "probing": "TargetColl.dat", "ondisk": "TargetColl.dat"}[kind]
     first, *lines = Path(binary.path, path).read_bytes().split(b"\n")
     return *json.loads(first), lines
@@ -60,8 +60,8 @@ def with_scores(lines, scores):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_number_of_scores_reaches_the_program(tmp_path, programs, told, kind, scores):
     table = write(tmp_path / "table.gz", b"\n".join(with_scores(sorted(LINES), scores)) + b"\n")
-    (made,) = make(table, kind, programs, told, threads=2)
-    name, arguments, lines = content(made, kind)
+    (binary,) = make(table, kind, programs, told, threads=2)
+    name, arguments, lines = content(binary, kind)
     assert lines == with_scores(sorted(LINES), scores)
     rank = min(2, scores - 1)
     ranked = [] if scores == 4 else ["-rankscore", str(rank)]
@@ -72,12 +72,12 @@ def test_the_number_of_scores_reaches_the_program(tmp_path, programs, told, kind
         "probing": ("CreateProbingPT", ["--num-scores", str(scores), "--input-pt", source, "--output-dir", "made"]),
         "ondisk": ("CreateOnDiskPt", ["1", "1", str(scores), "0", str(rank), source, "made"]),
     }[kind]  # fmt: skip
-    path = os.path.abspath(made.path)
-    assert f"num-features={scores} path={path} input-factor=0 output-factor=0" in made.feature_line
+    path = os.path.abspath(binary.path)
+    assert f"num-features={scores} path={path} input-factor=0 output-factor=0" in binary.feature_line
     assert len(told) == 1
     assert told[0].startswith("running in ")
     assert told[0].endswith(" ".join(arguments))
-    assert sorted(os.listdir(tmp_path)) == sorted(["table.gz", os.path.basename(made.path)])
+    assert sorted(os.listdir(tmp_path)) == sorted(["table.gz", os.path.basename(binary.path)])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -94,23 +94,23 @@ def test_the_number_of_scores_reaches_the_program(tmp_path, programs, told, kind
     ids=["unsorted", "double spaces", "crlf", "tabs", "no spaces", "eight fields"],
 )
 def test_a_table_in_another_form_is_copied(tmp_path, programs, told, kind, text):
-    (made,) = make(write(tmp_path / "table", text), kind, programs, told)
-    assert content(made, kind)[2] == sorted(LINES)
+    (binary,) = make(write(tmp_path / "table", text), kind, programs, told)
+    assert content(binary, kind)[2] == sorted(LINES)
     assert "table:" in told[0]
     assert "copy is binarised" in told[0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["table", "table.gz"])
-def test_a_name_that_says_otherwise(tmp_path, programs, told, kind, name):
+def test_a_misleading_file_name(tmp_path, programs, told, kind, name):
     packed = write(tmp_path / "other.gz", GOOD).read_bytes()
     table = tmp_path / name
     table.write_bytes(packed if name == "table" else GOOD)
-    (made,) = make(table, kind, programs, told)
-    assert content(made, kind)[2] == sorted(LINES)
+    (binary,) = make(table, kind, programs, told)
+    assert content(binary, kind)[2] == sorted(LINES)
 
 
-# Tables that some or all binarisers cannot take, and why.
+# Tables that some or all binarisers cannot process, and the reasons.
 _ROOM, _LOST, _BARS = "room for 1.2 keys a source", "alignment point lies beyond", "a token of bars"
 REFUSED = {
     "empty": dict.fromkeys(KINDS, "holds no entry"),
@@ -144,24 +144,24 @@ def test_moses_tables(tmp_path, programs, told, kind, name):
             make(table, kind, programs, told)
         assert os.listdir(tmp_path) == ["table.gz"]
         return
-    (made,) = make(table, kind, programs, told)
-    assert len(content(made, kind)[2]) == len(TABLES[name].removesuffix(b"\n").split(b"\n"))
+    (binary,) = make(table, kind, programs, told)
+    assert len(content(binary, kind)[2]) == len(TABLES[name].removesuffix(b"\n").split(b"\n"))
 
 
 def test_empty_targets(tmp_path, programs, told):
-    (made,) = make(write(tmp_path / "table", TABLES["empty targets"]), "compact", programs, told)
-    assert b"! |||  ||| 1 1 0.5 0.5 0.1 2.718" in content(made, "compact")[2]
+    (binary,) = make(write(tmp_path / "table", TABLES["empty targets"]), "compact", programs, told)
+    assert b"! |||  ||| 1 1 0.5 0.5 0.1 2.718" in content(binary, "compact")[2]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_left_out_is_told(tmp_path, programs, kind):
+def test_omitted_fields_cause_warnings(tmp_path, programs, kind):
     """CreateOnDiskPt keeps sparse scores and properties; the others do not."""
     line = b"zoo ||| zoo ||| 1 1 1 1 ||| 0-0 ||| 1 1 1 ||| dom 1 ||| {{Counts 1 1 1}}\n"
     table = write(tmp_path / "table", GOOD + line)
-    warned = []
-    binarize(str(table), str(tmp_path / "made"), BinarizeOptions(kind, programs), warn=warned.append)
+    warnings = []
+    binarize(str(table), str(tmp_path / "made"), BinarizeOptions(kind, programs), warn=warnings.append)
     left_out = [] if kind == "ondisk" else ["sparse scores", "properties"]
-    assert warned == [f"{table}:{len(LINES) + 1}: {what} are left out" for what in left_out]
+    assert warnings == [f"{table}:{len(LINES) + 1}: {field} are left out" for field in left_out]
 
 
 @pytest.mark.parametrize(
@@ -173,8 +173,8 @@ def test_what_is_left_out_is_told(tmp_path, programs, kind):
     ],
 )
 def test_compact_without_rank_encoding(tmp_path, programs, told, lines, reason):
-    (made,) = make(write(tmp_path / "table", b"\n".join(sorted(lines))), "compact", programs, told)
-    assert content(made, "compact")[1][-2:] == ["-encoding", "None"]
+    (binary,) = make(write(tmp_path / "table", b"\n".join(sorted(lines))), "compact", programs, told)
+    assert content(binary, "compact")[1][-2:] == ["-encoding", "None"]
     assert any(reason in message for message in told)
 
 
@@ -182,25 +182,25 @@ def test_factors_limits_and_more_arguments(tmp_path, programs, told):
     table = write(tmp_path / "table", GOOD.replace(b"the", b"the|DT").replace(b"house", b"house|NN"))
     text = b"".join(sorted(line.replace(b"that", b"that|DT") for line in table.read_bytes().splitlines(True)))
     write(table, text)
-    (made,) = make(table, "ondisk", programs, told, table_limit=50)
-    assert content(made, "ondisk")[1][:5] == ["1", "2", "4", "50", "2"]
-    assert made.feature_line.endswith("input-factor=0 output-factor=0,1")
-    (made,) = make(table, "ondisk", programs, told, factors=(1, 1))
-    assert content(made, "ondisk")[1][:2] == ["1", "1"]
+    (binary,) = make(table, "ondisk", programs, told, table_limit=50)
+    assert content(binary, "ondisk")[1][:5] == ["1", "2", "4", "50", "2"]
+    assert binary.feature_line.endswith("input-factor=0 output-factor=0,1")
+    (binary,) = make(table, "ondisk", programs, told, factors=(1, 1))
+    assert content(binary, "ondisk")[1][:2] == ["1", "1"]
     os.rename(tmp_path / "made", tmp_path / "other")
-    (made,) = make(table, "probing", programs, told, extra=("--log-prob", "--max-cache-size", "10"))
-    assert content(made, "probing")[1][-3:] == ["--log-prob", "--max-cache-size", "10"]
+    (binary,) = make(table, "probing", programs, told, extra=("--log-prob", "--max-cache-size", "10"))
+    assert content(binary, "probing")[1][-3:] == ["--log-prob", "--max-cache-size", "10"]
 
 
 def test_rule_tables_and_reordering_properties(tmp_path, programs, told):
     rules = b"</s> [X] ||| </s> [S] ||| 1 ||| 0-0\nhaus [X] ||| house [X] ||| 1 ||| 0-0\n"
-    (made,) = make(write(tmp_path / "rules", rules), "probing", programs, told)
-    assert "--scfg" in content(made, "probing")[1]
+    (binary,) = make(write(tmp_path / "rules", rules), "probing", programs, told)
+    assert "--scfg" in content(binary, "probing")[1]
     with pytest.raises(DataError, match="rules: is a rule table"):
         make(tmp_path / "rules", "compact", programs, told)
     text = GOOD.replace(b" |||\n", b" ||| {{LexRO 0.2 0.2 0.6 0.2 0.2 0.6}}\n")
-    (made,) = make(write(tmp_path / "table", text), "probing", programs, told)
-    arguments = content(made, "probing")[1]
+    (binary,) = make(write(tmp_path / "table", text), "probing", programs, told)
+    arguments = content(binary, "probing")[1]
     assert arguments[arguments.index("--num-lex-scores") + 1] == "6"
 
 
@@ -242,8 +242,8 @@ def test_an_older_table_is_replaced_only_by_a_whole_one(tmp_path, programs, told
     with pytest.raises(PhraseToolError, match=f"{program} ended with code 3; nothing was written"):
         make(smaller, kind, programs, told)
     assert f"{program}: cmph: no memory" in told
-    made = tmp_path / ("made.minphr" if kind == "compact" else "made")
-    assert content(type("Made", (), {"path": made}), kind)[2] == sorted(LINES)
+    path = tmp_path / ("made.minphr" if kind == "compact" else "made")
+    assert content(type("Made", (), {"path": path}), kind)[2] == sorted(LINES)
     assert sorted(os.listdir(tmp_path)) == before
     monkeypatch.delenv("FAKE_FAILURE")
     (binary,) = make(smaller, kind, programs, told)
@@ -252,17 +252,17 @@ def test_an_older_table_is_replaced_only_by_a_whole_one(tmp_path, programs, told
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_program_that_says_nothing_and_makes_nothing(tmp_path, programs, told, kind, monkeypatch):
+def test_a_program_that_writes_nothing(tmp_path, programs, told, kind, monkeypatch):
     for program in ("processPhraseTableMin", "CreateProbingPT", "CreateOnDiskPt"):
         monkeypatch.setenv("FAKE_NOTHING", program)
         table = write(tmp_path / "table", GOOD)
         if program.startswith({"compact": "process", "probing": "CreateP", "ondisk": "CreateO"}[kind]):
-            with pytest.raises(PhraseToolError, match=f"{program} ended well but wrote no table"):
+            with pytest.raises(PhraseToolError, match=f"{program} succeeded but wrote no table"):
                 make(table, kind, programs, told)
     assert os.listdir(tmp_path) == ["table"]
 
 
-def test_a_probing_table_that_says_something_else(tmp_path, programs, told, monkeypatch):
+def test_a_probing_table_with_another_number_of_scores(tmp_path, programs, told, monkeypatch):
     monkeypatch.setenv("FAKE_SCORES", "5")
     with pytest.raises(PhraseToolError, match="whose config says num_scores 5, expected 4"):
         make(write(tmp_path / "table", GOOD), "probing", programs, told)
@@ -291,25 +291,25 @@ def test_programs_in_a_folder_of_moses(programs):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_must_not_be_replaced(tmp_path, programs, told, kind):
+def test_files_that_must_not_be_replaced(tmp_path, programs, told, kind):
     table = write(tmp_path / "table", GOOD)
-    made = tmp_path / ("made.minphr" if kind == "compact" else "made")
+    existing = tmp_path / ("made.minphr" if kind == "compact" else "made")
     if kind == "compact":
-        made.mkdir()
+        existing.mkdir()
     else:
-        made.write_text("notes")
+        existing.write_text("notes")
     with pytest.raises(PhraseToolError, match=r"is a (folder|file)"):
         make(table, kind, programs, told)
     if kind != "compact":
-        made.unlink()
-        made.mkdir()
-        (made / "thesis.tex").write_text("notes")
+        existing.unlink()
+        existing.mkdir()
+        (existing / "thesis.tex").write_text("notes")
         with pytest.raises(PhraseToolError, match="has other content"):
             make(table, kind, programs, told)
-        (made / "thesis.tex").unlink()
+        (existing / "thesis.tex").unlink()
         make(table, kind, programs, told)
-        # Nor is a table that somebody put a file beside.
-        (made / "thesis.tex").write_text("notes")
+        # A table whose folder contains a foreign file is not replaced either.
+        (existing / "thesis.tex").write_text("notes")
         with pytest.raises(PhraseToolError, match="has other content"):
             make(table, kind, programs, told)
 
@@ -320,7 +320,7 @@ def test_a_pipe_is_refused(tmp_path, programs, told):
         make(tmp_path / "table", "compact", programs, told)
 
 
-def test_where_things_go():
+def test_output_paths():
     assert output_path("compact", "m/pt") == output_path("compact", "m/pt.minphr") == "m/pt.minphr"
     assert output_path("probing", "m/pt/") == "m/pt"
     assert reordering_output_path("m/pt/", "elsewhere/reordering.gz") == "m/reordering.minlexr"
@@ -328,17 +328,17 @@ def test_where_things_go():
 
 @pytest.mark.parametrize("kind", ["probing", "ondisk", "compact"])
 def test_a_byte_order_mark_is_no_part_of_the_first_word(kind, moses, tmp_path):
-    """Moses' programs take it for one; the real ones are asked here."""
+    """Moses' programs would read it as part of the word; here, the real programs are run."""
     text = b"".join(b"%b ||| x ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 1 1 1\n" % word for word in (b"a", b"b"))
     folder = os.path.dirname(moses("CreateProbingPT"))
-    made = []
+    contents = []
     for name, data in (("plain", text), ("marked", b"\xef\xbb\xbf" + text)):
         (tmp_path / name).mkdir()
         table = write(tmp_path / name / "table", data)
         (binary,) = binarize(str(table), str(tmp_path / name / "out"), BinarizeOptions(kind, folder))
-        place = Path(binary.path)
-        # Between its numbers lies what was in memory.
+        output = Path(binary.path)
+        # The padding between numbers in these files is uninitialised memory.
         padded = ("cache", "TargetColl.dat")
-        files = sorted(place.iterdir()) if place.is_dir() else [place]
-        made.append({path.name: path.read_bytes() for path in files if path.name not in padded})
-    assert made[0] == made[1]
+        files = sorted(output.iterdir()) if output.is_dir() else [output]
+        contents.append({path.name: path.read_bytes() for path in files if path.name not in padded})
+    assert contents[0] == contents[1]

@@ -1,4 +1,4 @@
-"""Lines that were read before are known again, and no others."""
+"""Blocks of a table, and marks by which unchanged lines are recognised."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_last_group_start(data):
 
 
 class _Pieces:
-    """An input that hands out bytes as `streams.Input` does."""
+    """An input that returns bytes like `streams.Input`."""
 
     name = "table"
 
@@ -77,17 +77,17 @@ class _Pieces:
 @settings(max_examples=150)
 @given(texts(), st.one_of(st.integers(1, 60), st.integers(1, 10000)))
 def test_raw_blocks_number_lines_and_keep_groups_whole(data, size):
-    # What looks like another kind of file is refused; see test_table_kind.
+    # Data that looks like another kind of file is refused; see files/test_kinds.py.
     assume(kind_of("table", data[:HEAD_BYTES]) is None)
     lines, groups = naive.parse_table(data)
     blocks = list(raw_blocks(_Pieces(data), size))
     assert b"".join(block.text.tobytes() for block in blocks) == data
     borders = {lines[i].start for i in groups[:-1]} if lines else set()
-    at = entry = 0
+    offset = entry = 0
     for block in blocks:
         assert block.first_entry == entry
-        assert at in borders
-        at += len(block.text)
+        assert offset in borders
+        offset += len(block.text)
         entry += block.lines
     assert entry == len(lines)
     if blocks:
@@ -102,11 +102,11 @@ def test_long_groups_are_cut_where_a_line_with_a_source_begins(data, size):
     blocks = list(raw_blocks(_Pieces(data), size, whole_groups=False))
     assert b"".join(block.text.tobytes() for block in blocks) == data
     heads = set(groups[:-1]) if lines else set()
-    # A line is told from its number; what is no entry has none.
+    # A continued block begins with a line that has a source, but is not the first of its group.
     for block in blocks:
         assert block.continued == (block.first_entry not in heads)
         assert not block.continued or b"|||" in data[lines[block.first_entry].start : lines[block.first_entry].end]
-    # What is in the middle of a group needs not wait for its end.
+    # A block may end in the middle of a group.
     longest = max((line.end - line.start for line in lines), default=0)
     if all(b"|||" in data[line.start : line.end] for line in lines):
         assert all(len(block.text) <= 2 * (size + 2 * longest) for block in blocks)
@@ -117,12 +117,12 @@ def test_blocks_of_moses_tables(table):
     lines, groups = naive.parse_table(table)
     borders = {lines[i].start for i in groups[:-1]} if lines else set()
     for size in (1, 2, 7, 64, 512, 4096, 10000):
-        at = 0
+        offset = 0
         for block in raw_blocks(_Pieces(table), size):
-            assert at in borders, size
-            assert table[at : at + len(block.text)] == block.text.tobytes(), size
-            at += len(block.text)
-        assert at == len(table), size
+            assert offset in borders, size
+            assert table[offset : offset + len(block.text)] == block.text.tobytes(), size
+            offset += len(block.text)
+        assert offset == len(table), size
 
 
 def test_blocks_are_about_as_large_as_asked():
@@ -131,7 +131,7 @@ def test_blocks_are_about_as_large_as_asked():
     assert max(sizes) < 3 * 4096
 
 
-def test_what_becomes_of_malformed_lines():
+def test_actions_for_malformed_lines():
     block, faults = TableParser(scores=2)(0, array(MALFORMED))
     good = [i + 1 not in MALFORMED_LINES for i in range(9)]
     assert TableScan("skip").passes("t", block.malformed, faults).tolist() == good
@@ -143,8 +143,8 @@ def test_what_becomes_of_malformed_lines():
 
 
 @given(texts(), st.one_of(st.integers(1, 60), st.integers(1, 10000)), st.randoms())
-def test_where_a_block_ends_depends_on_its_beginning_alone(data, size, rng):
-    """Who begins again at the beginning of any block gets the same blocks from there on."""
+def test_the_end_of_a_block_depends_only_on_its_beginning(data, size, rng):
+    """Reading from the beginning of any block gives the same blocks from there on."""
     assume(kind_of("table", data[:HEAD_BYTES]) is None)
     result = [block.text.tobytes() for block in raw_blocks(_Pieces(data), size)]
     if result:
@@ -200,13 +200,13 @@ def test_a_group_that_is_too_large_is_refused_by_its_first_line(monkeypatch):
     with pytest.raises(DataError, match=r"^table:2: the entries of this source take more than 4,096 bytes$"):
         list(blocks(pieces, 512))
     assert pieces.position() <= 4097 + 22
-    # Larger blocks, smaller groups, and who does not need them whole.
+    # Accepted: larger blocks, smaller groups, and groups that need not be whole.
     assert len(list(blocks(_Pieces(data), 8192))) == 1
     assert len(list(blocks(_Pieces(data[:3000]), 512))) == 2
     assert len(list(blocks(_Pieces(data), 512, whole_groups=False))) > 10
 
 
-def test_lines_of_no_source_do_not_fill_the_memory(monkeypatch):
+def test_lines_without_a_source_do_not_fill_the_memory(monkeypatch):
     monkeypatch.setattr(blocks_module, "LARGEST_GROUP", 1024)
     data = b"\n" * 3000 + b"no table\n" * 100 + ONE_GROUP[:500]
     result = [block.tobytes() for block in blocks(_Pieces(data), 512)]
@@ -220,17 +220,17 @@ def mix(h, value):
 
 
 def naive_hash(line, seed):
-    """Eight bytes at a time into two hashes in turn."""
-    one, other = mix(GOLDEN, len(line)), mix(GOLDEN, seed)
+    """Return the hash of a line, whose words of eight bytes enter two hashes alternately."""
+    first, second = mix(GOLDEN, len(line)), mix(GOLDEN, seed)
     if len(line) < 8:
         for byte in line:
-            one = mix(one, byte)
+            first = mix(first, byte)
     else:
         for k in range(0, len(line) - 7, 8):
             word = int.from_bytes(line[k : k + 8], "little")
-            one, other = (mix(one, word), other) if k % 16 == 0 else (one, mix(other, word))
-        other = mix(other, int.from_bytes(line[-8:], "little"))
-    return max(mix(one, other) >> 32, 1)
+            first, second = (mix(first, word), second) if k % 16 == 0 else (first, mix(second, word))
+        second = mix(second, int.from_bytes(line[-8:], "little"))
+    return max(mix(first, second) >> 32, 1)
 
 
 def raws_of(path, data, size=1 << 20, whole_groups=True):
@@ -243,7 +243,7 @@ def parsed(raw):
 
 
 def is_known(block):
-    """What is to be known again."""
+    """Return whether a block must be recognised."""
     return bool(len(block) and block.ascending and not block.malformed.any() and block.source_lengths.all())
 
 
@@ -258,25 +258,25 @@ def test_hashes(lines, scores):
 
 
 @given(st.binary(min_size=1, max_size=70), st.data())
-def test_a_byte_more_less_or_changed_is_another_hash(line, data):
-    place = data.draw(st.integers(0, len(line) - 1))
-    changed = bytes([*line[:place], line[place] ^ data.draw(st.integers(1, 255)), *line[place + 1 :]])
-    others = [
+def test_changed_lines_have_other_hashes(line, data):
+    position = data.draw(st.integers(0, len(line) - 1))
+    changed = bytes([*line[:position], line[position] ^ data.draw(st.integers(1, 255)), *line[position + 1 :]])
+    variants = [
         changed,
-        line[:place] + line[place + 1 :],
-        line[:place] + b"\0" + line[place:],
+        line[:position] + line[position + 1 :],
+        line[:position] + b"\0" + line[position:],
         line + b"\0",
         b"\0" + line,
     ]
-    hashes = hash_lines(raw_of([line, *others])).tolist()
+    hashes = hash_lines(raw_of([line, *variants])).tolist()
     assert hashes[0] not in hashes[1:]
 
 
 @for_each("name", [*TABLES, "malformed"])
-def test_blocks_that_are_known_again_are_those_that_were_read(tmp_path, name):
+def test_recognised_blocks_equal_parsed_ones(tmp_path, name):
     data = MALFORMED if name == "malformed" else TABLES[name]
-    ways = [(size, whole_groups) for size in (1, 300, 1 << 20) for whole_groups in (True, False)]
-    for raw in (raw for way in ways for raw in raws_of(tmp_path / "t", data, *way)):
+    layouts = [(size, whole_groups) for size in (1, 300, 1 << 20) for whole_groups in (True, False)]
+    for raw in (raw for layout in layouts for raw in raws_of(tmp_path / "t", data, *layout)):
         block = parsed(raw)
         result = LineMarks.of(raw, block).recognise(raw)
         assert (result is not None) == (is_known(block) and not raw.continued)
@@ -288,20 +288,24 @@ def test_blocks_that_are_known_again_are_those_that_were_read(tmp_path, name):
             assert (result.first_entry, result.text.tobytes()) == (raw.first_entry, raw.text.tobytes())
 
 
-def test_other_lines_are_not_known(tmp_path):
+def test_other_lines_are_not_recognised(tmp_path):
     data = TABLES["lexicalised"]
     (raw,) = raws_of(tmp_path / "t", data)
     marks = LineMarks.of(raw, parsed(raw))
     assert marks.recognise(raw)
-    for other in (data.replace(b"0.5", b"0.6", 1), data[: data.rindex(b"\n", 0, -1) + 1], data + b"z ||| z ||| 1 1\n"):
-        (changed,) = raws_of(tmp_path / "other", other)
+    for changed_data in (
+        data.replace(b"0.5", b"0.6", 1),
+        data[: data.rindex(b"\n", 0, -1) + 1],
+        data + b"z ||| z ||| 1 1\n",
+    ):
+        (changed,) = raws_of(tmp_path / "other", changed_data)
         assert marks.recognise(changed) is None
-    # As many scores as its lines have are wrong in a table that begins otherwise.
+    # In a table whose first line has a different number of scores, the same lines are malformed.
     assert marks.recognise(replace(raw, scores=raw.scores + 1)) is None
 
 
-def test_where_blocks_end_is_no_matter_between_sources(tmp_path):
-    """Marks of small blocks say less of neighbours: what is not known is read again."""
+def test_blocks_may_end_between_any_sources(tmp_path):
+    """Marks of small blocks lack relations across blocks, so that a larger block is parsed again."""
     data = TABLES["seven fields"]
     parts = [LineMarks.of(raw, parsed(raw)) for raw in raws_of(tmp_path / "t", data, 300)]
     (raw,) = raws_of(tmp_path / "t", data)
@@ -317,7 +321,7 @@ def test_where_blocks_end_is_no_matter_between_sources(tmp_path):
         first += piece.lines
 
 
-def test_a_source_of_more_words_than_are_counted_is_read_again(tmp_path):
+def test_sources_of_too_many_or_no_words_are_parsed_again(tmp_path):
     long = b" ".join([b"w"] * 40_000)
     for data, known in ((b"w w ||| x ||| 1\n", True), (long + b" ||| x ||| 1\n", False), (b" ||| x ||| 1\n", False)):
         (raw,) = raws_of(tmp_path / "t", data)

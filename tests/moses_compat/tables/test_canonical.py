@@ -1,4 +1,4 @@
-"""The form a binariser needs: what is found wanting, and the copy that is not."""
+"""The form that binarisers need: deviations from it, and copies in this form."""
 
 import random
 import subprocess
@@ -18,13 +18,13 @@ GOOD = b"das ||| the ||| 0.5 0.25 ||| 0-0 ||| 3 2 1 ||| |||\n"
 
 
 def naive_tokens(line):
-    """The fields of a line as Moses' text loader sees them."""
+    """Return the tokens of the fields of a line, as in Moses' text loader."""
     fields = line.rstrip(b"\n").removesuffix(b"\r").split(b"|||")
     return [[token for token in field.replace(b"\t", b" ").split(b" ") if token] for field in fields]
 
 
 def naive_form(lines):
-    """The first line (from 1) that is not canonical, is below the one before, repeats its pair, has no alignment."""
+    """Return the first lines (from 1; 0: none) that are odd, out of order, of a repeated pair, without an alignment."""
     result = [0, 0, 0, 0]
     for number, line in enumerate(lines, 1):
         fields = naive_tokens(line)
@@ -54,12 +54,12 @@ def lines_of_tables(draw):
 
 
 @given(lines_of_tables(), st.booleans())
-def test_what_is_found_is_there(workspace, lines, ended):
+def test_deviations_from_the_form(workspace, lines, ended):
     path = write(workspace / "table", b"\n".join(lines) + (b"\n" if ended else b""))
     form = examine(str(path))
     result = [form.odd_line, form.unsorted_line, form.duplicate_line, form.unaligned_line]
     expected = naive_form(lines)
-    # A line may be called odd that is not (a space too many at its end): then there is a copy more.
+    # A good line may count as odd (a space too many at its end), which only causes an unnecessary copy.
     assert bool(result[0]) >= bool(expected[0])
     assert result[1:] == expected[1:]
     assert (form.entries, form.scores) == (len(lines), 2)
@@ -79,7 +79,7 @@ def test_a_copy_is_ready_and_holds_the_same_entries(workspace, lines, ended, own
     copied = read(copy).split(b"\n")
     assert copied.pop() == b""
     assert sorted(map(naive_tokens, copied)) == sorted(map(naive_tokens, lines))
-    # What binarisers compare is the beginning of a line.
+    # Binarisers compare the beginnings of lines.
     keys = [b" ||| ".join(field.strip() for field in line.split(b"|||")[:2]) + b" ||| " for line in copied]
     assert keys == sorted(keys)
     sources = [key.split(b" ||| ")[0] + b" ||| " for key in keys]
@@ -98,7 +98,7 @@ def test_lines_across_blocks(tmp_path, monkeypatch):
     assert (form.sources, form.unsorted_line, form.duplicate_line) == (3000, 1502, 2501)
 
 
-def test_a_line_that_begins_as_another_ends(tmp_path):
+def test_a_line_that_begins_like_a_shorter_one(tmp_path):
     shorter, longer = b"a ||| x ||| 1\n", b"a ||| x ||| 1 ||| 0-0\n"
     form = examine(str(write(tmp_path / "table", shorter + longer)))
     assert (form.unsorted_line, form.duplicate_line) == (0, 2)
@@ -107,7 +107,7 @@ def test_a_line_that_begins_as_another_ends(tmp_path):
 
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("run_bytes", [1, 1 << 26])
-def test_sorting_is_that_of_the_system(tmp_path, monkeypatch, own, run_bytes):
+def test_sorting_equals_that_of_the_system(tmp_path, monkeypatch, own, run_bytes):
     monkeypatch.setattr(sorted_table, "_RUN_BYTES", run_bytes)
     if own:
         monkeypatch.setattr(sorted_table, "_system_sort", lambda: None)
@@ -116,8 +116,8 @@ def test_sorting_is_that_of_the_system(tmp_path, monkeypatch, own, run_bytes):
     pieces = [b"".join(line + b"\n" for line in lines[i : i + 50]) for i in range(0, 500, 50)]
     result = b"".join(sort_lines(pieces, str(tmp_path), 2))
     assert result == b"".join(line + b"\n" for line in sorted(lines))
-    theirs = subprocess.run(["sort"], input=b"".join(pieces), capture_output=True, env={"LC_ALL": "C"}, check=True)
-    assert result == theirs.stdout
+    system_sort = subprocess.run(["sort"], input=b"".join(pieces), capture_output=True, env={"LC_ALL": "C"}, check=True)
+    assert result == system_sort.stdout
     assert list(tmp_path.iterdir()) == []
 
 

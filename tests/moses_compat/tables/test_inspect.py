@@ -34,19 +34,19 @@ def is_bracket(token):
 
 
 def phrase_oddities(tokens):
-    """Names, tokens without the label, positions of non-terminals."""
+    """Return names of oddities, tokens without the label, and positions of non-terminals."""
     names = set()
     if tokens and is_bracket(tokens[-1]):
         names.add("label at the end")
         tokens = tokens[:-1]
-    places = {i for i, token in enumerate(tokens) if is_bracket(token)}
-    if any(b"[" not in tokens[i][1:] for i in places):
+    positions = {i for i, token in enumerate(tokens) if is_bracket(token)}
+    if any(b"[" not in tokens[i][1:] for i in positions):
         names.add("bracket inside")
-    return names, tokens, places
+    return names, tokens, positions
 
 
 def token_oddities(tokens):
-    """Names of what is odd about single tokens."""
+    """Return the names of the oddities of single tokens."""
     return {
         name
         for token in tokens
@@ -59,7 +59,13 @@ def token_oddities(tokens):
 
 
 def alignment_oddities(points, source, target, written):
-    """source, target: number of tokens and places of the non-terminals; written: numbers of tokens with labels."""
+    """Return the names of the oddities of an alignment.
+
+    Args:
+        points: its points.
+        source, target: number of tokens and positions of the non-terminals of a side.
+        written: numbers of tokens of both sides, with labels.
+    """
     if any(not re.fullmatch(rb"\d+-\d+", point) for point in points):
         return {"bad alignment"}
     names = set() if points else {"no alignment"}
@@ -74,7 +80,7 @@ def alignment_oddities(points, source, target, written):
         names.add("alignment of an empty target")
     inside = [(s, t) for s, t in pairs if s < source[0] and t < target[0]]
     rules = [(s, t) for s, t in inside if s in source[1] or t in target[1]]
-    # A point said twice pairs a non-terminal twice.
+    # A repeated point pairs a non-terminal twice.
     fits = sorted(s for s, _ in rules) == sorted(source[1]) and sorted(t for _, t in rules) == sorted(target[1])
     return names if fits else names | {"non-terminals differ"}
 
@@ -84,7 +90,7 @@ def is_count(token):
 
 
 def is_joint_possible(tokens):
-    """Whether the third count, if there is one, is possible beside the first two."""
+    """Return whether the third count, if any, is consistent with the first two."""
     if len(tokens) < 3 or not is_count(tokens[2]):
         return True
     return not naive.impossible_joint_count(*(float(token) if is_count(token) else math.nan for token in tokens[:3]))
@@ -106,7 +112,7 @@ def property_oddities(field):
 
 
 def line_oddities(line, fault):
-    """The names of what is odd about a line, as a person would find them; and its token lists."""
+    """Return the names of the oddities of a line, by naive Python, and the tokens of its fields."""
     content = line.removesuffix(b"\n")
     names = set()
     if content.endswith(b"\r"):
@@ -121,12 +127,12 @@ def line_oddities(line, fault):
     if any(not field.endswith(b" ") for field in fields[:-1] if field is not fields[0] or field) or any(
         field and not field.startswith(b" ") for field in fields[1:]
     ):
-        names.add("no space beside |||")
+        names.add("no space next to |||")
     if not content.strip(b" \t"):
         return (names | {"blank line"}) - {""}, None
     if fault != "ok":
-        names.add({"few fields": "fewer than 3 fields", "not a number": "score is no number", "nan": "score is NaN",
-                   "wrong count": "another number of scores"}[fault])  # fmt: skip
+        names.add({"few fields": "fewer than 3 fields", "not a number": "score is not a number", "nan": "score is NaN",
+                   "wrong count": "a different number of scores"}[fault])  # fmt: skip
     if len(fields) < 3:
         return names - {""}, None
     sides = [phrase_oddities(side) for side in tokens[:2]]
@@ -159,7 +165,7 @@ def line_oddities(line, fault):
 
 
 def naive_oddities(table):
-    """name -> (lines, first line)."""
+    """Return name -> (number of lines, first line)."""
     collected = {}
 
     def note(name, number):
@@ -193,13 +199,13 @@ def naive_oddities(table):
             if tokens is not None:
                 pair = tuple(tokens[0]), tuple(tokens[1])
                 if pair in pairs:
-                    note("pair comes twice", i + 1)
+                    note("duplicate pair", i + 1)
                 pairs.add(pair)
             if i == first and tokens is not None:
                 key = tuple(tokens[0])
         if key is not None:
             if key in seen_sources:
-                note("source comes back", first + 1)
+                note("source not contiguous", first + 1)
             seen_sources.add(key)
     return collected
 
@@ -219,8 +225,8 @@ def found_oddities(summary):
 @for_each(("name", "ways"), in_turn(sorted(TABLES), [(1, 1 << 21), (2, 1), (2, 300)], 2))
 def test_every_table(name, tmp_path, ways):
     table = TABLES[name]
-    summary, other = (inspect(write(tmp_path / "t", table), *way) for way in ways)
-    assert found_oddities(summary) == found_oddities(other) == naive_oddities(table)
+    summary, in_blocks = (inspect(write(tmp_path / "t", table), *arguments) for arguments in ways)
+    assert found_oddities(summary) == found_oddities(in_blocks) == naive_oddities(table)
     lines = naive.split_lines(table)
     assert summary.entries == len(lines)
     assert summary.bytes == len(table)
@@ -263,7 +269,7 @@ def test_factors(tmp_path):
 def test_a_source_comes_back_after_a_large_group(tmp_path):
     table = TABLES["one group"] + b"haus ||| house ||| 1 1\n" + b"das ||| a ||| 1 1\n"
     for size in (1, 1 << 21):
-        assert found_oddities(inspect(write(tmp_path / "t", table), 1, size))["source comes back"] == (1, 302)
+        assert found_oddities(inspect(write(tmp_path / "t", table), 1, size))["source not contiguous"] == (1, 302)
 
 
 @pytest.mark.parametrize(
@@ -306,7 +312,7 @@ def judge(tmp_path, text):
 GOOD = b"a ||| b ||| 0.5 0.5 0.5 1 ||| 0-0 ||| 1 1 1 ||| |||\na ||| c ||| 0.5 1 1 1 ||| 0-0 ||| 1 1 1 ||| |||\n"
 
 
-def test_a_table_everyone_takes(tmp_path):
+def test_a_table_that_every_program_loads(tmp_path):
     result = judge(tmp_path, GOOD)
     assert list(result) == LOADERS
     assert {verdict.answer for verdict in result.values()} == {"yes"}
@@ -315,7 +321,7 @@ def test_a_table_everyone_takes(tmp_path):
     ]  # fmt: skip
 
 
-# A second line, and what moses, moses2, processPhraseTableMin, CreateOnDiskPt and CreateProbingPT say to it.
+# A third line, and verdicts for moses, moses2, processPhraseTableMin, CreateOnDiskPt and CreateProbingPT.
 @pytest.mark.parametrize(
     ("line", "answers"),
     [
@@ -390,15 +396,15 @@ def test_no_table(tmp_path):
         assert judge(tmp_path, text) == {}
 
 
-def test_every_name_is_one_that_inspect_gives(tmp_path):
+def test_rules_for_programs_name_oddities_that_inspect_reports(tmp_path):
     names = set()
-    others = [b"\n" + GOOD, b"1\n" + GOOD, b"[X] ||| a ||| 1\n", TABLES["factored both"].replace(b"|NN|x", b"", 1)]
-    others += [TABLES["factored target"].replace(b"|NN", b"", 1), b"a ||| x ||| 1 ||| 0-0\r\n", MALFORMED]
-    others += [word + b" ||| x ||| 1\na ||| y ||| 1\nb ||| x ||| 1\n" for word in (b"a|b|c|d|e", b"a|b")]
-    others += [b"a ||| x|1|2|3|4 ||| 1\na ||| y ||| 1\nb ||| x ||| 1\n", b"a ||| x [X][X] y ||| 1\n"]
-    others += [b"a ||| || [] ||| 1\n", b"a ||| \0 ||| 1\nb ||| x ||| 1\na b ||| x ||| 1\n"]
-    others += [b"\xef\xbb\xbf" + GOOD]
-    for text in [*TABLES.values(), *others]:
+    more_tables = [b"\n" + GOOD, b"1\n" + GOOD, b"[X] ||| a ||| 1\n", TABLES["factored both"].replace(b"|NN|x", b"", 1)]
+    more_tables += [TABLES["factored target"].replace(b"|NN", b"", 1), b"a ||| x ||| 1 ||| 0-0\r\n", MALFORMED]
+    more_tables += [word + b" ||| x ||| 1\na ||| y ||| 1\nb ||| x ||| 1\n" for word in (b"a|b|c|d|e", b"a|b")]
+    more_tables += [b"a ||| x|1|2|3|4 ||| 1\na ||| y ||| 1\nb ||| x ||| 1\n", b"a ||| x [X][X] y ||| 1\n"]
+    more_tables += [b"a ||| || [] ||| 1\n", b"a ||| \0 ||| 1\nb ||| x ||| 1\na b ||| x ||| 1\n"]
+    more_tables += [b"\xef\xbb\xbf" + GOOD]
+    for text in [*TABLES.values(), *more_tables]:
         with Input(str(write(tmp_path / "t", text))) as source:
             names |= inspect_table(source).oddities.keys()
     assert {name for stops, minds in _RULES.values() for name in {**stops, **minds}} <= names

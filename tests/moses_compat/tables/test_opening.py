@@ -1,4 +1,4 @@
-"""What cannot be meant as a table is refused by its first lines, and what can be is not."""
+"""Files that cannot be tables are refused because of their first lines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_no_phrase_table_looks_like_a_reordering_table():
         assert looks_like(table) in (PHRASE_TABLE, None), name
 
 
-def test_what_may_be_of_either_kind():
+def test_tables_that_may_be_of_either_kind():
     assert looks_like(b"a ||| b ||| 0.25 0.25 0.25 0.25\nb ||| b ||| 0.25 0.25 0.25 0.25\n") is None
     assert looks_like(b"".join(b"w%d ||| x ||| 0.5 0.%d 0.1 0.7\n" % (k, k) for k in range(9))) is None
     assert looks_like(orientations(2, 3, 2)) is None
@@ -44,7 +44,7 @@ def test_what_may_be_of_either_kind():
 
 
 @pytest.mark.parametrize("name", ["model 1", "lexicalised", "twelve columns", "hierarchical"])
-def test_a_phrase_table_in_the_place_of_a_reordering_table(tmp_path, name):
+def test_a_phrase_table_instead_of_a_reordering_table(tmp_path, name):
     path = str(write(tmp_path / "t.gz", TABLES[name]))
     with (
         Input(path) as source,
@@ -62,7 +62,7 @@ def test_a_phrase_table_in_the_place_of_a_reordering_table(tmp_path, name):
     (b"", "is empty"),
     (b" \n\n\t\n", "holds blank lines only"),
 ])  # fmt: skip
-def test_nothing(tmp_path, text, found):
+def test_empty_files(tmp_path, text, found):
     path = str(write(tmp_path / "t", text))
     with Input(path) as source, pytest.raises(DataError, match=f"t: {found}; expected a phrase table"):
         check_plausible(source, TableScan())

@@ -1,4 +1,4 @@
-"""Tables as Parquet and back to the byte: lines as columns, files, refusals."""
+"""Conversion of tables to Parquet and back, byte for byte: columns, files and refusals."""
 
 import gzip
 from itertools import pairwise
@@ -33,7 +33,7 @@ def convert(*arguments):
     return run_inside("convert", *arguments, "-q")
 
 
-def there_and_back(source, folder, threads=1, block_bytes=1 << 23):
+def round_trip(source, folder, threads=1, block_bytes=1 << 23):
     packed, back = str(folder / "packed.parquet"), str(folder / "back")
     with Input(str(source)) as table, Output(packed) as output:
         counts = table_to_parquet(table, output, threads=threads, block_bytes=block_bytes)
@@ -44,17 +44,17 @@ def there_and_back(source, folder, threads=1, block_bytes=1 << 23):
 
 
 @for_each(("name", "ways"), in_turn(sorted(TABLES), [(1, 1 << 23), (2, 512), (2, 1)], 2))
-def test_the_text_comes_back(name, tmp_path, ways):
-    for file, way in zip(("t", "t.gz"), ways, strict=True):
-        assert there_and_back(write(tmp_path / file, TABLES[name]), tmp_path, *way) == TABLES[name]
+def test_round_trip(name, tmp_path, ways):
+    for file, arguments in zip(("t", "t.gz"), ways, strict=True):
+        assert round_trip(write(tmp_path / file, TABLES[name]), tmp_path, *arguments) == TABLES[name]
 
 
 @settings(max_examples=60)
 @given(tables_with_oddities(), st.sampled_from([1, 100, 1 << 21]))
 @example(MALFORMED, 1 << 21)
 @example(b"no entry\n\nat all", 1)
-def test_random_tables_come_back(workspace, table, size):
-    assert there_and_back(write(workspace / "convert-in", table), workspace, 2, size) == table
+def test_round_trip_of_random_tables(workspace, table, size):
+    assert round_trip(write(workspace / "convert-in", table), workspace, 2, size) == table
 
 
 def test_columns_of_a_modern_table(tmp_path):
@@ -79,9 +79,9 @@ def test_columns_of_a_modern_table(tmp_path):
     assert metadata[b"created_by"].startswith(b"phrasetool ")
 
 
-def test_bytes_that_are_no_text(tmp_path):
+def test_bytes_that_are_not_utf8(tmp_path):
     table = b"gr\xfcn ||| green ||| 0.5\nblau ||| blue ||| 0.5\n\xff\xfe ||| \xe2\x82 ||| 1\n"
-    assert there_and_back(write(tmp_path / "t", table), tmp_path) == table
+    assert round_trip(write(tmp_path / "t", table), tmp_path) == table
     rows = pq.read_table(tmp_path / "packed.parquet").to_pylist()
     assert [row["source"] for row in rows] == ["gr?n", "blau", "??"]
     assert [row["raw"] for row in rows] == [table.splitlines(True)[0], None, table.splitlines(True)[2]]
@@ -91,7 +91,7 @@ def test_rows_may_be_changed_by_other_programs(tmp_path):
     table = TABLES["model 1"].replace(b"gr\xfcn", b"gr\xc3\xbcn")
     convert(write(tmp_path / "t", table), "-o", tmp_path / "t.parquet")
     frame = pq.read_table(tmp_path / "t.parquet")
-    # Other types, other row groups, no columns that are not needed, one score more, a column of an index.
+    # Other types and row groups, no optional columns, an additional score, and an index column.
     changed = frame.filter(pa.compute.greater(frame["score_3"], 0.1)).drop_columns(["extra", "tail", "raw"])
     changed = changed.set_column(0, "source", changed["source"].cast(pa.large_string()).dictionary_encode())
     changed = changed.append_column("score_5", pa.array([0.25] * len(changed)))
@@ -104,7 +104,7 @@ def test_rows_may_be_changed_by_other_programs(tmp_path):
 
 
 def test_an_empty_table(tmp_path):
-    assert there_and_back(write(tmp_path / "t.gz", b""), tmp_path) == b""
+    assert round_trip(write(tmp_path / "t.gz", b""), tmp_path) == b""
 
 
 def test_damaged_and_foreign_files(tmp_path):
@@ -141,13 +141,13 @@ def test_damaged_and_foreign_files(tmp_path):
 def test_the_reference_table(reference, tmp_path):
     with gzip.open(reference / "phrase-table.gz") as file:
         table = b"".join(file.readline() for _ in range(50_000))
-    assert there_and_back(write(tmp_path / "t", table), tmp_path, 2, 1 << 20) == table
+    assert round_trip(write(tmp_path / "t", table), tmp_path, 2, 1 << 20) == table
     rows = pq.read_table(tmp_path / "packed.parquet", columns=["raw", "scores_text", "counts_text"])
     assert all(rows[name].null_count == len(rows) for name in rows.column_names)
 
 
-def test_changed_numbers_win_over_texts_of_how_they_were_written(tmp_path):
-    """Of %.7f scores and counts with a point the text is kept; a new or another number takes its place."""
+def test_changed_numbers_replace_their_texts(tmp_path):
+    """The text of %.7f scores and of counts with a point is kept, unless a number is new or changed."""
     table = tmp_path / "table"
     table.write_bytes(
         b"a ||| x ||| 0.5000000 0.25 ||| 0-0 ||| 10.0 10 5\nb ||| y ||| 0.5 1e-05 ||| 0-0 ||| 10 10 5\n"
@@ -212,7 +212,7 @@ def test_any_lines_are_rows_and_back(lines, scores, end):
     ],
     ids=str,
 )
-def test_what_is_kept_beside_the_numbers(line, texts):
+def test_texts_that_are_kept_with_the_numbers(line, texts):
     rows = read_rows(np.frombuffer(line, np.uint8), 2)
     result = [text for text in (SCORES, COUNTS, TAIL, RAW) if rows.starts[0, text] >= 0]
     assert sorted({*result} - {SCORES} if RAW in texts else result) == sorted(texts)
@@ -225,7 +225,7 @@ def test_source_and_target_texts_are_whole_fields():
 
 
 @given(line_lists.filter(len), st.integers(0, 3))
-def test_texts_are_the_fields_that_lines_are_split_into(lines, scores):
+def test_texts_are_the_fields_of_lines(lines, scores):
     text = b"".join(line + b"\n" for line in lines)
     rows = read_rows(np.frombuffer(text, np.uint8), scores)
     for row, line in enumerate(lines):
@@ -243,14 +243,14 @@ def test_texts_are_the_fields_that_lines_are_split_into(lines, scores):
 
 
 @given(st.lists(st.binary(max_size=6), max_size=8), st.randoms(use_true_random=False))
-def test_gathered_texts_stand_one_after_another(texts, rng):
+def test_gathered_texts_are_contiguous(texts, rng):
     text = b"".join(texts)
     ends = np.cumsum([len(part) for part in texts], dtype=np.int64)
-    places = [(int(end) - len(part), int(end)) for part, end in zip(texts, ends, strict=True)] + [(-1, -1)]
-    rng.shuffle(places)
-    starts, ends = np.array(places, np.int64).T
+    ranges = [(int(end) - len(part), int(end)) for part, end in zip(texts, ends, strict=True)] + [(-1, -1)]
+    rng.shuffle(ranges)
+    starts, ends = np.array(ranges, np.int64).T
     out, offsets = gather(np.frombuffer(text, np.uint8), starts, ends)
-    expected = [text[a:b] if a >= 0 else b"" for a, b in places]
+    expected = [text[a:b] if a >= 0 else b"" for a, b in ranges]
     assert [out[a:b].tobytes() for a, b in pairwise(offsets)] == expected
     assert len(out) == offsets[-1]
 

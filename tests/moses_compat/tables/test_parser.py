@@ -65,8 +65,8 @@ def array(data):
 
 def check_scan(data, expected):
     lines, groups = naive.parse_table(data, expected)
-    wanted = (0, 2, 1)
-    scan = scan_lines(array(data), expected, wanted)
+    requested = (0, 2, 1)
+    scan = scan_lines(array(data), expected, requested)
     assert scan.line_offsets.tolist() == [0, *(line.end for line in lines)]
     assert [FAULTS[fault] for fault in scan.faults] == [line.fault for line in lines]
     assert scan.item_counts.tolist() == [line.found for line in lines]
@@ -80,9 +80,9 @@ def check_scan(data, expected):
         target = data[scan.source_ends[i] + 3 : scan.target_ends[i]] if scan.target_ends[i] >= 0 else None
         assert target == line.target
         if line.fault == "ok":
-            for place, column in enumerate(wanted):
+            for index, column in enumerate(requested):
                 if column < line.found:
-                    assert scan.columns[i, place] == pytest.approx(line.values[column], rel=1e-12, abs=1e-300)
+                    assert scan.columns[i, index] == pytest.approx(line.values[column], rel=1e-12, abs=1e-300)
 
 
 @settings(max_examples=250)

@@ -15,7 +15,7 @@ from tests.variants import for_each
 
 
 def naive_lines(data, place, matches):
-    """Line number and fields of each line whose source or target matches, by reading the whole table."""
+    """Return the number and fields of each line whose source or target matches, by reading the whole table."""
     rows = [(number, line.removesuffix(b"\r").split(b"|||")) for number, line in enumerate(data.split(b"\n"), 1)]
     rows = [(number, tuple(field.strip(b" \t") for field in fields)) for number, fields in rows if len(fields) > 1]
     return [(number, fields) for number, fields in rows if matches(fields[place])]
@@ -38,14 +38,14 @@ def test_entries_are_those_of_a_scan(name, forms, tmp_path, monkeypatch):
     except DataError:
         pytest.skip("no command reads this table")
     assert index.lines == data.count(b"\n") + (not data.endswith(b"\n"))
-    for place, side in enumerate((SOURCE, TARGET)):
-        phrases = {fields[place] for _, fields in naive_lines(data, 0, bool)} - {b""}
+    for column, side in enumerate((SOURCE, TARGET)):
+        phrases = {fields[column] for _, fields in naive_lines(data, 0, bool)} - {b""}
         for phrase in [*sorted(phrases), b"no such phrase"]:
             words = split_words(phrase)
-            expected = naive_lines(data, place, lambda field, words=words: split_words(field) == words)
+            expected = naive_lines(data, column, lambda field, words=words: split_words(field) == words)
             assert lines(index.entries(side, phrase)) == expected
         for text in (b"a", b"s i", b"h"):
-            expected = naive_lines(data, place, lambda field, text=text: text in field)
+            expected = naive_lines(data, column, lambda field, text=text: text in field)
             assert lines(index.containing(side, text, threads)) == expected
 
 
@@ -54,12 +54,12 @@ def test_the_index_of_a_changed_table_is_built_again(tmp_path):
     write(path, b"a ||| b ||| 0.5\n")
     assert len(list(phrase_index(str(path)).entries(SOURCE, b"a"))) == 1
     built = os.stat(f"{path}.index").st_mtime_ns
-    # The same bytes with another time: the hash decides.
+    # The modification time differs, but the hash is the same.
     write(path, b"a ||| b ||| 0.5\n")
     os.utime(path, ns=(1, 1))
     phrase_index(str(path))
     assert os.stat(f"{path}.index").st_mtime_ns == built
-    # As many bytes.
+    # Another table of the same size.
     write(path, b"c ||| b ||| 0.5\n")
     index = phrase_index(str(path))
     assert [len(list(index.entries(SOURCE, phrase))) for phrase in (b"a", b"c")] == [0, 1]
@@ -74,7 +74,7 @@ def test_an_index_elsewhere(tmp_path):
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", b"{}" + (2).to_bytes(8, "little"), b"x" * 100])
-def test_what_is_no_index_is_refused(damage, tmp_path):
+def test_invalid_indexes_are_refused(damage, tmp_path):
     table, path = write(tmp_path / "t", b"a ||| b ||| 0.5\n"), write(tmp_path / "t.index", damage)
     with pytest.raises(DataError, match=r"t.index: is not a phrase index of this version"):
         phrase_index(str(table))

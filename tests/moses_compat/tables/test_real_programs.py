@@ -1,5 +1,4 @@
-"""What `inspect` says of five programs of Moses, against the programs: odd tables, their entries, and what a decoder of
-each finds of them.
+"""Verdicts of `inspect` on five programs of Moses, compared with the entries of odd tables that these programs use.
 
 Skipped where Moses' programs are not on the PATH.
 """
@@ -99,9 +98,9 @@ TABLES = {
     "sources not sorted": LAST + FIRST,
     "first words come back": FIRST + LAST + b"abc haus ||| house" + SCORES + b"0-0\n",
     "longer source first": b"haus da ||| there" + SCORES + b"0-0\n" + line(b"haus ||| x").split(b"\n", 1)[1],
-    "source comes back": FIRST + LAST + FIRST.replace(b"the", b"that"),
+    "source not contiguous": FIRST + LAST + FIRST.replace(b"the", b"that"),
     "targets not sorted": FIRST + FIRST.replace(b"the", b"a") + LAST,
-    "pair comes twice": FIRST + FIRST.replace(b"0.5 0.4", b"0.7 0.4") + LAST,
+    "duplicate pair": FIRST + FIRST.replace(b"0.5 0.4", b"0.7 0.4") + LAST,
     "sparse scores": line(b"haus ||| house", b"0-0 ||| 5 5 3 ||| dom 1 |||"),
     "sparse scores that are none": line(b"haus ||| house", b"0-0 ||| 5 5 3 ||| dom |||"),
     "property": line(b"haus ||| house", b"0-0 ||| 5 5 3 ||| ||| {{Counts 5 5 3}}"),
@@ -127,11 +126,11 @@ TABLES = {
 
 
 def entries_of(table):
-    """(source, target, logarithms) of every entry, as it is written."""
+    """Return (source, target, logarithms) of every entry, as it is written."""
     collected = set()
     for text in table.split(b"\n"):
         fields = [field.split() for field in text.replace(b"\0", b"\x01").split(b"|||")]
-        # A decoder takes no brackets in its input.
+        # Decoders accept no brackets in their input.
         if len(fields) < 3 or not fields[0] or any(word[:1] == b"[" for word in fields[0]):
             continue
         try:
@@ -143,7 +142,7 @@ def entries_of(table):
 
 
 class Programs:
-    """Runs them in a folder with a table."""
+    """Programs of Moses that are run in a folder with a table."""
 
     def __init__(self, moses, folder, table):
         self._moses, self._folder = moses, folder
@@ -156,16 +155,16 @@ class Programs:
         return outcome.returncode == 0
 
     def _decoded(self, program, table):
-        """The entries that a decoder uses; None if it fails."""
+        """Return the entries that a decoder uses; None if it fails."""
         write(self._folder / "ini", INI.format(table=table).encode())
         text = b"".join(source + b"\n" for source in self._sources)
         if not self._run(self._moses(program), "-f", "ini", "-n-best-list", "list", "100", text=text):
             return None
         collected = set()
-        for one in (self._folder / "list").read_bytes().replace(b"\0", b"\x01").split(b"\n")[:-1]:
-            number, _, rest = one.partition(b" ||| ")
+        for hypothesis in (self._folder / "list").read_bytes().replace(b"\0", b"\x01").split(b"\n")[:-1]:
+            number, _, rest = hypothesis.partition(b" ||| ")
             target = b"" if rest.startswith(b"||| ") else rest.partition(b" ||| ")[0]
-            scores = re.search(rb" TM= ((?:\S+ ){4})", one)
+            scores = re.search(rb" TM= ((?:\S+ ){4})", hypothesis)
             logs = tuple(round(float(value), 4) if float(value) > -100 else None for value in scores[1].split())
             collected.add((self._sources[int(number)], b" ".join(target.split()), logs))
         return collected
@@ -175,17 +174,17 @@ class Programs:
             return self._decoded(program, "PhraseDictionaryMemory path=table")
         moses = self._moses(program)
         if program == "processPhraseTableMin":
-            made = self._run(moses, "-in", "table", "-out", "compact", "-nscores", "4", *options)
-            return self._decoded("moses", "PhraseDictionaryCompact path=compact.minphr") if made else None
+            succeeded = self._run(moses, "-in", "table", "-out", "compact", "-nscores", "4", *options)
+            return self._decoded("moses", "PhraseDictionaryCompact path=compact.minphr") if succeeded else None
         if program == "CreateOnDiskPt":
-            made = self._run(moses, "1", "1", "4", "0", "2", "table", "ondisk")
-            return self._decoded("moses", "PhraseDictionaryOnDisk path=ondisk") if made else None
-        made = self._run(moses, "--num-scores", "4", "--input-pt", "table", "--output-dir", "probing")
-        return self._decoded("moses2", "ProbingPT path=probing") if made else None
+            succeeded = self._run(moses, "1", "1", "4", "0", "2", "table", "ondisk")
+            return self._decoded("moses", "PhraseDictionaryOnDisk path=ondisk") if succeeded else None
+        succeeded = self._run(moses, "--num-scores", "4", "--input-pt", "table", "--output-dir", "probing")
+        return self._decoded("moses2", "ProbingPT path=probing") if succeeded else None
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_program_does_what_is_said(moses, tmp_path, name):
+def test_verdicts_agree_with_the_programs(moses, tmp_path, name):
     table = TABLES[name]
     with Input(str(write(tmp_path / "inspected", table))) as source:
         judged = verdicts(inspect_table(source))
@@ -197,7 +196,7 @@ def test_every_program_does_what_is_said(moses, tmp_path, name):
         if used is None:
             real = {"no"}
         elif expected <= used:
-            # What is left out is not seen in an n-best list without weights for it, nor is what is not checked.
+            # An n-best list shows neither omitted fields, for which it has no weights, nor faults that are not checked.
             real = {"yes", "yes, but"}
             if any(line.count(b"|||") < 2 for line in table.split(b"\n")[:-1]):
                 real = {"no"} | real

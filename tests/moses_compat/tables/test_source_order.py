@@ -1,8 +1,8 @@
-"""Which sources come back, against a dictionary.
+"""Detection of sources that come back, compared with a dictionary, and resumption of interrupted runs.
 
-Pruning and annotation that were interrupted go on, and end with the same bytes.
+Interrupted pruning and annotation are resumed and give the same output, byte for byte.
 
-A source that comes back is found wherever blocks end and however the table comes, and nothing else is.
+Exactly the sources that come back are found, whatever the ends of blocks and the kind of input.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ GROUP = st.tuples(st.integers(0, 6), st.sampled_from([1, 2, 254, 255, 256, 511, 
 
 @pytest.fixture
 def strict(monkeypatch):
-    """Tables of a few lines are refused, too; and a pipe is no other one that was here before."""
+    """Refuse tables of a few lines, too, and allow a pipe of the same inode to be read again."""
     monkeypatch.setattr(source_order, "FEW_LINES", 0)
     monkeypatch.setattr(paths, "read_pipes", None)
 
 
 def look_through(path, scan, block_bytes=30, needed=True, whole_groups=True):
-    """What comes out of the blocks, which is their first entries."""
+    """Return the results of the blocks, which are the numbers of their first entries."""
     with Input(str(path)) as source:
         order = SourceOrder(source, scan, needed)
         looks = (
@@ -68,11 +68,11 @@ def look_through(path, scan, block_bytes=30, needed=True, whole_groups=True):
 
 
 def first_return(lines):
-    """By hand: the number of the first line whose source stood before others; None if there is none."""
+    """Return the number of the first line whose source occurred before other sources; None if there is none."""
     sources = [(i, " ".join(line.split("|||")[0].split())) for i, line in enumerate(lines, 1) if "|||" in line]
     for k in range(1, len(sources)):
         number, source = sources[k]
-        if source != sources[k - 1][1] and source in [other for _, other in sources[:k]]:
+        if source != sources[k - 1][1] and source in [earlier for _, earlier in sources[:k]]:
             return number
     return None
 
@@ -90,7 +90,7 @@ def as_gzip(path, text):
 @contextlib.contextmanager
 def as_pipe(path, text):
     def send():
-        # Whoever reads may stop before the end.
+        # The reader may stop before the end.
         with contextlib.suppress(BrokenPipeError), open(path, "wb") as pipe:
             pipe.write(text)
 
@@ -103,7 +103,7 @@ def as_pipe(path, text):
 
 
 def random_lines(rng):
-    """Lines of a table: in Moses' order, in another, or in none; some without a source, some with odd blanks."""
+    """Return lines of a table in Moses' order, another or none; some without a source, some with odd white space."""
     words = rng.sample(["a", "a b", "b", "a !", "\u00e9", "c d", "c", "z", "A", "ab", "a|", "a b c"], rng.randint(1, 9))
     kind = rng.randrange(5)
     if kind == 0:
@@ -140,13 +140,13 @@ def test_the_first_source_that_comes_back(tmp_path, strict, block_bytes, whole, 
                 continue
             result += 1
             source = " ".join(lines[number - 1].split("|||")[0].split())
-            message = f"^{re.escape(str(table))}:{number}: the source {source!r} comes back after others"
+            message = f"^{re.escape(str(table))}:{number}: the source {source!r} occurs again after other sources"
             with pytest.raises(DataError, match=message.replace("|", "[|]")):
                 look_through(table, TableScan(), block_bytes, whole_groups=whole)
     assert 40 < result < 110
 
 
-def test_of_a_sorted_table_nothing_is_kept(tmp_path, monkeypatch):
+def test_nothing_is_stored_for_a_sorted_table(tmp_path, monkeypatch):
     rng = random.Random(1)
     words = sorted({" ".join(rng.choices("abcdefg", k=rng.randint(1, 4))) + " |||" for _ in range(300)})
     table = write(tmp_path / "t", "".join(f"{word} x ||| 1\n" * 2 for word in words).encode())
@@ -156,7 +156,7 @@ def test_of_a_sorted_table_nothing_is_kept(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("block_bytes", [1, 1 << 20])
-def test_whatever_blanks_are_written(tmp_path, strict, block_bytes):
+def test_any_white_space(tmp_path, strict, block_bytes):
     rng = random.Random(8)
     result = 0
     for _ in range(400):
@@ -173,13 +173,13 @@ def test_whatever_blanks_are_written(tmp_path, strict, block_bytes):
     assert 100 < result < 380
 
 
-def test_two_spellings_of_a_source_between_which_another_ascends(tmp_path, strict):
+def test_another_source_between_two_spellings_of_a_source(tmp_path, strict):
     table = write(tmp_path / "t", f"a  b{ENTRY}a a{ENTRY}a b{ENTRY}".encode())
-    with pytest.raises(DataError, match="t:3: the source 'a b' comes back"):
+    with pytest.raises(DataError, match="t:3: the source 'a b' occurs again"):
         look_through(table, TableScan())
 
 
-def test_a_table_that_has_lost_lines_when_it_is_read_again(tmp_path, strict):
+def test_a_table_that_is_shorter_when_it_is_read_again(tmp_path, strict):
     table = write(tmp_path / "t", f"b{ENTRY}c{ENTRY}a{ENTRY}".encode())
     with Input(str(table)) as source:
         order = SourceOrder(source, TableScan())
@@ -189,37 +189,37 @@ def test_a_table_that_has_lost_lines_when_it_is_read_again(tmp_path, strict):
             list(order.follow((order.look(raw, scan_lines(raw.text)), None) for raw in raws))
 
 
-def test_blanks_make_no_other_source_and_malformed_lines_none(tmp_path, strict):
+def test_white_space_and_malformed_lines_do_not_separate_sources(tmp_path, strict):
     text = f"no bars\n\na  b{ENTRY}a b{ENTRY}b{ENTRY}\n a\tb{ENTRY}"
-    with pytest.raises(DataError, match="t:7: the source 'a b' comes back"):
+    with pytest.raises(DataError, match="t:7: the source 'a b' occurs again"):
         look_through(write(tmp_path / "t", text.encode()), TableScan())
 
 
-def test_by_force_it_is_said_once(tmp_path, strict):
+def test_with_force_there_is_one_warning(tmp_path, strict):
     recorded = []
     table = write(tmp_path / "t", (f"a{ENTRY}b{ENTRY}" * 3).encode())
     look_through(table, TableScan(force=True, warn=recorded.append))
     (message,) = recorded
-    assert "t:3: the source 'a' comes back" in message
+    assert "t:3: the source 'a' occurs again" in message
 
 
-def test_where_the_order_does_not_matter_nothing_is_said(tmp_path, strict):
+def test_without_a_need_for_order_there_is_no_warning(tmp_path, strict):
     table = write(tmp_path / "t", (f"a{ENTRY}b{ENTRY}" * 3).encode())
     assert look_through(table, TableScan(), 1, needed=False) == list(range(6))
 
 
-def test_a_table_of_a_few_lines_is_warned_of(tmp_path):
-    said, entry = [], f"a{ENTRY}b{ENTRY}".encode()
-    scan = TableScan(warn=said.append)
+def test_a_table_of_a_few_lines_causes_a_warning(tmp_path):
+    warnings, entry = [], f"a{ENTRY}b{ENTRY}".encode()
+    scan = TableScan(warn=warnings.append)
     look_through(write(tmp_path / "t", entry * (FEW_LINES // 2)), scan)
-    assert len(said) == 1
-    with pytest.raises(DataError, match=r"t:3: the source 'a' comes back"):
+    assert len(warnings) == 1
+    with pytest.raises(DataError, match=r"t:3: the source 'a' occurs again"):
         look_through(write(tmp_path / "t", entry * (FEW_LINES // 2 + 1)), scan)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("options", REQUESTS.values(), ids=REQUESTS)
-def test_interrupted_pruning_goes_on(tmp_path, cut_after, options, threads):
+def test_interrupted_pruning_is_resumed(tmp_path, cut_after, options, threads):
     table, out = write(tmp_path / "t", DATA), tmp_path / "out.gz"
     files = {name: str(tmp_path / name) for name in ("rejected", "reasons", "stats")}
     request = PruneRequest(
@@ -251,7 +251,7 @@ def test_interrupted_pruning_goes_on(tmp_path, cut_after, options, threads):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == expected
 
 
-def test_interrupted_annotation_goes_on(tmp_path, cut_after):
+def test_interrupted_annotation_is_resumed(tmp_path, cut_after):
     table = write(tmp_path / "t.gz", DATA)
     request = AnnotateRequest(str(table), str(tmp_path / "out.gz"), scan=TableScan(block_bytes=300), resume=True)
     sources = [ColumnSimilarities(1, 3, "raw")]
@@ -271,8 +271,8 @@ def test_interrupted_annotation_goes_on(tmp_path, cut_after):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_store_of_vectors_knows_of_blocks_that_were_finished(tmp_path, cut_after, threads):
-    """Else the phrases of these would seem to be of another table."""
+def test_a_store_of_vectors_takes_finished_blocks_into_account(tmp_path, cut_after, threads):
+    """Otherwise, phrases of these blocks would seem to belong to another table."""
     table, store = write(tmp_path / "t", table_lines(400)), str(tmp_path / "store")
     encoder = EncoderRequest(str(static_folder(tmp_path / "static")), store=store)
     scan, plain = TableScan(block_bytes=2000, threads=threads), str(tmp_path / "plain")
@@ -295,7 +295,7 @@ def test_a_store_of_vectors_knows_of_blocks_that_were_finished(tmp_path, cut_aft
     assert read(tmp_path / "out") == read(tmp_path / "plain")
 
 
-def test_who_ends_well_without_it_needs_no_leftovers(tmp_path, cut_after):
+def test_a_successful_run_without_resume_removes_leftovers(tmp_path, cut_after):
     table = write(tmp_path / "t", DATA)
     request = AnnotateRequest(str(table), str(tmp_path / "out"), scan=TableScan(block_bytes=300), resume=True)
     cut_after(1)
@@ -311,21 +311,21 @@ def test_who_ends_well_without_it_needs_no_leftovers(tmp_path, cut_after):
 @example([[(1, 256), (1, 1)]])
 @example([[(0, 1), (0, 1)]])
 @example([[(3, 1)], [], [(2, 300), (3, 1), (2, 1)]])
-def test_groups_that_come_back_and_the_first_line_of_them(blocks):
+def test_groups_that_come_back_and_their_first_line(blocks):
     groups = SourceGroups()
-    seen, again, line, first = set(), 0, 1, 0
+    known, returning, line, first = set(), 0, 1, 0
     for block in blocks:
         hashes, sizes = np.array(block, np.int64).reshape(-1, 2).T.copy()
         groups.add(hashes, sizes)
-        # What was given may be written over afterwards.
+        # The arguments may be overwritten afterwards.
         hashes[:] = sizes[:] = -1
         for number, size in block:
-            if number and number in seen:
-                again += 1
+            if number and number in known:
+                returning += 1
                 first = first or line
-            seen.add(number)
+            known.add(number)
             line += size
-    assert groups.returning() == (again, first)
+    assert groups.returning() == (returning, first)
 
 
 SOURCES = st.lists(st.lists(st.sampled_from([b"a", b"b", b"!", b"ab"]), min_size=1, max_size=3), min_size=1, max_size=9)
@@ -333,19 +333,19 @@ SOURCES = st.lists(st.lists(st.sampled_from([b"a", b"b", b"!", b"ab"]), min_size
 
 @given(SOURCES, st.booleans())
 def test_beginnings_of_sources(workspace, sources, labelled):
-    """Beginnings that come back, and the keys of CreateProbingPT, against slow Python."""
+    """Beginnings that come back and the keys of CreateProbingPT equal those of naive Python."""
     text = b"".join(b" ".join([*source, *[b"[X]"] * labelled]) + b" ||| x ||| 1\n" for source in sources)
     with Input(str(write(workspace / "prefixes", text))) as source:
         result = read_prefixes(source, labelled)
-    seen, returning, first, groups = set(), 0, 0, []
+    known, returning, first, groups = set(), 0, 0, []
     before = []
     for number, words in enumerate(sources, 1):
         common = next((k for k in range(len(words)) if words[: k + 1] != before[: k + 1]), len(words))
         for size in range(common + 1, len(words) + 1):
             beginning = tuple(words[:size])
-            if beginning in seen:
+            if beginning in known:
                 returning, first = returning + 1, first or number
-            seen.add(beginning)
+            known.add(beginning)
         if words != before:
             groups.append(max(len(words) - common, 1))
         before = words

@@ -15,8 +15,8 @@ def test_numbers(word, expected):
 @pytest.mark.parametrize(("target", "expected"), [("2.5", "7.25"), ("2,5", "7,25")])
 def test_the_form_of_numbers_is_learnt(target, expected):
     copies = Copies(WordEntries({"2,5": [entry(target)], "17": [entry("17")]}, {}))
-    assert [one.target for one in copies.proposals("7,25")] == [expected]
-    assert [one.target for one in copies.proposals("1999")] == ["1999"]
+    assert [proposal.target for proposal in copies.proposals("7,25")] == [expected]
+    assert [proposal.target for proposal in copies.proposals("1999")] == ["1999"]
 
 
 def test_a_name_is_copied_as_often_as_known_words_are():
@@ -26,7 +26,7 @@ def test_a_name_is_copied_as_often_as_known_words_are():
 
 
 class Said:
-    """Says what it is told to."""
+    """Source of evidence with predefined proposals."""
 
     def __init__(self, name, found):
         self.name, self._found = name, found
@@ -46,7 +46,7 @@ RIGHT = Said("right", lambda word: [(word.replace("w", "t"), 0.9), ("rare", 0.1)
 WRONG = Said("wrong", lambda word: [("bad", 0.9), ("worse", 0.1)])
 
 
-def test_trust_is_the_share_of_what_was_right():
+def test_trust_is_the_share_of_correct_proposals():
     right, wrong = (measure_trust(source, ENTRIES, WORDS) for source in (RIGHT, WRONG))
     assert (right.words, right.first, wrong.first) == (40, 1.0, 0.0)
     first, second = right.of(RIGHT.proposals("w1"))
@@ -58,7 +58,7 @@ def test_trust_is_the_share_of_what_was_right():
     assert (silent.words, silent.first) == (0, 0.0)
 
 
-def test_what_several_sources_say_is_more_probable():
+def test_proposals_of_several_sources_are_more_probable():
     half = Said("half", lambda word: [(word.replace("w", "t") if int(word[1:]) % 2 else "bad", 0.5)])
     sources = [half, Said("again", half._found), WRONG]
     trusts = {source.name: measure_trust(source, ENTRIES, WORDS) for source in sources}
@@ -69,7 +69,7 @@ def test_what_several_sources_say_is_more_probable():
     assert both.scores[2] == pytest.approx(1 - (1 - trust) ** 2)
     assert (one.sources, both.sources) == ({0}, {0, 1})
     assert both.origin == "half of w1"
-    # What is less than half as probable as the best is left out.
+    # Entries less than half as probable as the best are left out.
     for word in ("w1", "w2"):
         every = {one.target for source in sources for one in source.proposals(word)}
         result = Augmenter(sources, trusts).entries(word)
@@ -78,7 +78,7 @@ def test_what_several_sources_say_is_more_probable():
         assert all(entry.scores[2] >= LEAST_SHARE * result[0].scores[2] for entry in result)
 
 
-def test_no_more_than_the_decoder_takes_and_no_more_probability_than_there_is():
+def test_the_number_of_entries_and_their_total_probability_are_limited():
     many = Said("many", lambda word: [(f"x{i}", 1.0) for i in range(MOST + 9)])
     trusts = {"many": measure_trust(Said("many", lambda word: [(word.replace("w", "t"), 1.0)]), ENTRIES, WORDS)}
     result = Augmenter([many], trusts).entries("new")
@@ -87,7 +87,7 @@ def test_no_more_than_the_decoder_takes_and_no_more_probability_than_there_is():
     assert Augmenter([Said("silent", lambda word: [])], {"silent": trusts["many"]}).entries("new") == []
 
 
-def test_each_word_gets_what_its_evidence_says():
+def test_each_word_gets_entries_of_its_evidence():
     augmenter = learn_augmenter(toy_entries())
     assert [source.name for source in augmenter.evidence] == list(EVIDENCE)
     form = augmenter.entries("schnellst")[0]
@@ -97,7 +97,7 @@ def test_each_word_gets_what_its_evidence_says():
     assert "ωωω" in [entry.target for entry in augmenter.entries("ωωω")]
 
 
-def test_some_sources_alone():
+def test_a_selection_of_sources():
     augmenter = learn_augmenter(toy_entries(), ("copy", "compound"))
     assert [source.name for source in augmenter.evidence] == ["compound", "copy"]
     assert sorted(augmenter.trusts) == ["compound", "copy"]
@@ -105,6 +105,6 @@ def test_some_sources_alone():
         learn_augmenter(toy_entries(), ("magic",))
 
 
-def test_the_same_seed_gives_the_same():
-    one, other = (learn_augmenter(toy_entries(), seed=3).entries("blauste") for _ in range(2))
-    assert one == other
+def test_the_same_seed_gives_the_same_entries():
+    first, second = (learn_augmenter(toy_entries(), seed=3).entries("blauste") for _ in range(2))
+    assert first == second

@@ -23,18 +23,18 @@ def test_an_unknown_compound_gets_the_product_of_its_parts():
     best = compounds.proposals("steinwald")[0]
     assert (best.target, best.origin) == ("stone forest", "stein + wald")
     assert (best.weight, best.inverse, *best.lexical) == pytest.approx((0.8 / 0.9 * 0.8 / 0.9, 0.25, 1 / 16, 1 / 64))
-    weights = [one.weight for one in compounds.proposals("steinwald")]
+    weights = [proposal.weight for proposal in compounds.proposals("steinwald")]
     assert weights == sorted(weights, reverse=True)
 
 
-def test_a_word_is_no_part_of_itself_and_short_parts_are_none():
+def test_neither_the_word_itself_nor_short_words_are_parts():
     entries = WordEntries({"ab": [entry("x")], "abc": [entry("y")], "haus": [entry("house")]}, {})
     compounds = Compounds(entries, CompoundRules())
     assert compounds.splits("haus") == compounds.splits("abhaus") == compounds.proposals("unknown") == []
     assert compounds.splits("abchaus") == [("abc", "haus")]
 
 
-def test_the_last_part_comes_first_where_that_is_the_order():
+def test_translations_of_turned_compounds_start_with_the_last_part():
     compounds = Compounds(toy_entries(), CompoundRules(turned=True))
     assert compounds.proposals("steinwald")[0].target == "forest stone"
 

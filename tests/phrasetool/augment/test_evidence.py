@@ -5,11 +5,11 @@ import pytest
 from phrasetool.augment.evidence import MOST_TARGETS, WordEntries, WordEntry
 
 
-def test_the_most_probable_come_first_and_no_more_than_the_decoder_takes():
+def test_entries_are_sorted_by_probability_and_limited():
     many = [WordEntry(f"t{i:02}", (1.0, 1.0, 0.01 * (i % 7), 1.0)) for i in range(MOST_TARGETS + 5)]
     entries = WordEntries({"b": many, "a": many[:2]}, {"a": 3})
     result = [(entry.probability, entry.target) for entry in entries["b"]]
-    assert result == sorted(result, key=lambda one: (-one[0], one[1]))
+    assert result == sorted(result, key=lambda target: (-target[0], target[1]))
     assert len(result) == MOST_TARGETS
     assert (entries.count("a"), entries.count("b"), entries.ordered, len(entries)) == (3, 0, ["a", "b"], 2)
 

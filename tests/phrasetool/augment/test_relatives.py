@@ -28,16 +28,16 @@ def test_shared_beginning(one, other, letters):
     assert shared_beginning(one, other) == letters
 
 
-def test_forms_of_one_stem_are_found_and_known_to_be_alike(relatives):
+def test_forms_of_one_stem_are_found_and_recognised_as_alike(relatives):
     result = relatives[1].of("grünst")
-    assert {one.word for one in result[:5]} == {f"grün{ending}" for ending in ("e", "es", "er", "em", "en")}
-    assert all(one.alike and one.weight > 0.7 for one in result[:5])
-    assert all(one.weight < 0.3 for one in result if not one.word.startswith("grün"))
-    assert [one.weight for one in result] == sorted((one.weight for one in result), reverse=True)
+    assert {relative.word for relative in result[:5]} == {f"grün{ending}" for ending in ("e", "es", "er", "em", "en")}
+    assert all(relative.alike and relative.weight > 0.7 for relative in result[:5])
+    assert all(relative.weight < 0.3 for relative in result if not relative.word.startswith("grün"))
+    assert [relative.weight for relative in result] == sorted((relative.weight for relative in result), reverse=True)
 
 
-def test_a_word_is_no_relative_of_its_own(relatives):
-    assert "grüne" not in [one.word for one in relatives[1].of("grüne")]
+def test_a_word_is_not_its_own_relative(relatives):
+    assert "grüne" not in [relative.word for relative in relatives[1].of("grüne")]
     assert relatives[1].of("ωωω") == []
 
 
@@ -46,14 +46,14 @@ def test_translations_of_relatives_are_proposed(relatives):
     inflection = SharedTranslations("inflection", entries, result, alike=True)
     first, second = inflection.proposals("blaust")[:2]
     assert (first.target, second.target) == ("blue", "blue one")
-    heard = [one.weight for one in result.of("blaust") if one.alike][:8]
-    assert first.weight == pytest.approx(sum(heard) * 0.8)
+    weights = [relative.weight for relative in result.of("blaust") if relative.alike][:8]
+    assert first.weight == pytest.approx(sum(weights) * 0.8)
     assert first.weight == pytest.approx(4 * second.weight)
     assert (first.inverse, first.lexical, first.origin[:4]) == (0.5, (0.25, 0.125), "blau")
     assert SharedTranslations("meaning", entries, result, alike=False).proposals("ωωω") == []
 
 
-def test_vectors_find_what_is_used_alike():
+def test_vectors_find_words_that_are_used_alike():
     rng = np.random.default_rng(1)
     meanings = {f"m{i}": rng.normal(size=8).astype(np.float32) for i in range(30)}
     letters = iter(rng.permutation([a + b + c for a in "bdfgk" for b in "aeiou" for c in "lmnrst"]).tolist())
@@ -81,7 +81,7 @@ def test_nothing_to_learn_from():
     assert learnt.of("b") == []
 
 
-def test_known_weights_are_found():
+def test_regression_finds_known_weights():
     rng = np.random.default_rng(1)
     rows = rng.normal([1, -2, 0], [1, 3, 0.2], (4000, 3))
     truth = np.array([0.8, -0.4, 2.0, -0.5])
@@ -90,18 +90,20 @@ def test_known_weights_are_found():
     assert expected(rows[:1], truth)[0] == pytest.approx(1 / (1 + np.exp(-(rows[0] @ truth[:-1] - 0.5))))
 
 
-def test_as_sklearn_finds_them():
+def test_regression_agrees_with_sklearn():
     linear = pytest.importorskip("sklearn.linear_model")
     rng = np.random.default_rng(2)
     rows = rng.normal(size=(500, 2))
-    right = (rows @ [1, -1] + rng.normal(size=500) > 0.3).astype(float)
+    labels = (rows @ [1, -1] + rng.normal(size=500) > 0.3).astype(float)
     scaled = (rows - rows.mean(0)) / rows.std(0)
-    theirs = linear.LogisticRegression(C=1 / (1e-3 * 500), tol=1e-10).fit(scaled, right)
-    assert expected(rows, regression(rows, right)) == pytest.approx(theirs.predict_proba(scaled)[:, 1], abs=1e-4)
+    sklearn_model = linear.LogisticRegression(C=1 / (1e-3 * 500), tol=1e-10).fit(scaled, labels)
+    assert expected(rows, regression(rows, labels)) == pytest.approx(
+        sklearn_model.predict_proba(scaled)[:, 1], abs=1e-4
+    )
 
 
 @pytest.mark.parametrize("right", [0.0, 1.0])
-def test_without_variety_there_still_are_weights(right):
+def test_regression_of_constant_inputs_is_finite(right):
     result = regression(np.ones((5, 2)), np.full(5, right))
     assert np.isfinite(result).all()
     assert abs(expected(np.ones((1, 2)), result)[0] - right) < 0.1

@@ -1,4 +1,4 @@
-"""Words of a toy language: compounds of known parts, and forms of one stem, with translations that say so."""
+"""Words of a toy language: compounds of known parts, and inflected forms, with matching translations."""
 
 from phrasetool.augment.evidence import WordEntries, WordEntry
 
@@ -15,17 +15,24 @@ def entry(target, probability=0.8):
 
 
 def toy_entries(turned=False):
-    """Known words; with `turned`, the last part comes first in a translation."""
+    """Return known words; with `turned`, the last part comes first in a translation."""
     result = {word: [entry(target), entry(f"the {target}", 0.1), entry(",", 0.1)] for word, target in PARTS.items()}
     counts = dict.fromkeys(PARTS, 20)
-    made = [("haus", "boot"), ("stein", "haus"), ("rad", "weg"), ("meer", "boot"), ("wald", "weg"), ("hund", "haus")]
+    compounds = [
+        ("haus", "boot"),
+        ("stein", "haus"),
+        ("rad", "weg"),
+        ("meer", "boot"),
+        ("wald", "weg"),
+        ("hund", "haus"),
+    ]
 
     def together(first, second):
         words = PARTS[first], PARTS[second]
         return [entry(" ".join(words[::-1] if turned else words))]
 
-    result.update({first + second: together(first, second) for first, second in made})
-    # A linking letter, and a letter that is lost.
+    result.update({first + second: together(first, second) for first, second in compounds})
+    # Compounds with a linking letter, and with a dropped letter.
     for first, second in (("boot", "haus"), ("wald", "haus"), ("hund", "boot"), ("weg", "stein")):
         result[f"{first}s{second}"] = together(first, second)
     for second in ("haus", "weg", "tisch", "boot"):

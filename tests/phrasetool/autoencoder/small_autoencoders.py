@@ -1,4 +1,4 @@
-"""Small autoencoders of every architecture, and texts that they learn at once."""
+"""Small autoencoders of every architecture, and texts that they learn quickly."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def architecture(name, m=8):
 
 
 def arrays_of(name, seed=0):
-    """Arrays with nothing left at its start value; a loud decoder, so that greedy texts differ and end."""
+    """Return initial arrays plus noise, with large output weights so that greedy texts differ and end."""
     rng = np.random.default_rng(seed)
     arrays = architecture(name).initial(V, rng)
     arrays = {key: a + rng.normal(0, 0.3, a.shape).astype(np.float32) for key, a in arrays.items()}

@@ -23,18 +23,18 @@ from tests.phrasetool.autoencoder.test_model import make
 def test_vectors_and_texts_do_not_depend_on_how_texts_are_batched(tmp_path, monkeypatch):
     texts = random_texts()
     model = train_autoencoder(texts, VOCABULARY, settings(epochs=30, learning_rate=0.02), TrainingRun(tmp_path))
-    vectors, written = encode_texts(model, texts), reconstruct_texts(model, texts)
+    vectors, reconstructed = encode_texts(model, texts), reconstruct_texts(model, texts)
     module = autoencoder_module(model)
     monkeypatch.setattr("phrasetool.autoencoder.inference._WORDS_AT_ONCE", 11)
     ticks = []
     np.testing.assert_allclose(encode_texts(model, texts, tick=ticks.append), vectors, atol=1e-5)
     assert sum(ticks) == len(texts)
-    again = reconstruct_texts(model, texts)
+    rebatched = reconstruct_texts(model, texts)
     for i, text in enumerate(texts):
-        one = Phrases.from_lists([text.tolist()])
-        np.testing.assert_allclose(module.encode(one)[0].detach().numpy(), vectors[i], atol=1e-5)
-        alone = module.reconstruct(module.encode(one).detach(), max_output_lengths(one.lengths))[0]
-        assert written[i].tolist() == again[i].tolist() == alone.tolist()
+        single = Phrases.from_lists([text.tolist()])
+        np.testing.assert_allclose(module.encode(single)[0].detach().numpy(), vectors[i], atol=1e-5)
+        alone = module.reconstruct(module.encode(single).detach(), max_output_lengths(single.lengths))[0]
+        assert reconstructed[i].tolist() == rebatched[i].tolist() == alone.tolist()
     assert encode_texts(model, texts.part(0, 0)).shape == (0, 32)
     assert len(reconstruct_texts(model, texts.part(0, 0))) == 0
 
@@ -43,13 +43,13 @@ TEXTS = ["a b c d e", "a b c d e f", "x", "a b a b a b a b", "one two three four
 BACK = ["a b c d e", "a b c f e d", "y", "a b a b a b", "one two three five six seven"]
 
 
-def test_figures():
+def test_quality_by_hand():
     result = reconstruction_quality(BACK, TEXTS)
     assert result.texts == 5
     assert result.bleu == sacrebleu.corpus_bleu(BACK, [TEXTS], tokenize="none", force=True).score
     assert "tok:none" in result.bleu_signature
     assert result.exact == 20
-    # Matches of both kinds over the mean number of n-grams, by hand.
+    # By hand: matching n-grams divided by the mean number of n-grams of both texts.
     assert result.rouge_1 == pytest.approx(100 * np.mean([1, 1, 0, 12 / 14, 12 / 13]))
     assert result.rouge_2 == pytest.approx(100 * np.mean([1, 4 / 10, 0, 10 / 12, 8 / 11]))
 
@@ -58,12 +58,12 @@ def test_spaces_make_no_difference():
     assert reconstruction_quality([" a  b c d "], ["a b c d"]).exact == 100
 
 
-def test_groups_of_like_lengths():
+def test_groups_of_similar_lengths():
     result = quality_by_length(BACK, TEXTS, (1, 5, 6))
     assert list(result) == [(1, 1), (2, 5), (6, 6), (7, 8)]
     assert result[2, 5] == reconstruction_quality(BACK[:1], TEXTS[:1])
     assert result[7, 8] == reconstruction_quality(BACK[3:], TEXTS[3:])
-    assert sum(one.texts for one in result.values()) == len(TEXTS)
+    assert sum(quality.texts for quality in result.values()) == len(TEXTS)
     assert list(quality_by_length(BACK, TEXTS)) == [(1, 5), (6, 10)]
 
 
@@ -72,7 +72,7 @@ def test_no_texts():
         reconstruction_quality([], [])
 
 
-# The model knows a, b, c and 's; the others are one unknown word to it.
+# The model knows a, b, c and 's; it maps all others to the unknown word.
 WORDS = [b"new", b"a", b"b", b"c", b"'s", b"old"]
 SENTENCES = [[1, 2], [3, 4], [0], [1, 2, 3], [2, 1], [1, 2], [5]]
 
@@ -95,7 +95,7 @@ def test_the_nearest_by_cosine_without_the_sentence_itself():
     np.testing.assert_allclose([cosine for _, cosine in result], expected, atol=1e-5)
 
 
-def test_words_that_the_model_lacks_tell_sentences_apart():
+def test_sentences_with_different_unknown_words_are_different():
     nearest = NearestSentences(make(), Phrases.from_lists(SENTENCES), WORDS)
     first = nearest.nearest([b"new"], 1)[0]
     assert first == (b"old", pytest.approx(1, abs=1e-6))

@@ -34,25 +34,25 @@ def test_round_trip(name, tmp_path):
     model = make(name)
     model.save(tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["config.json", "text.vocab", "weights.safetensors"]
-    for again in (load_saved_model(tmp_path), AutoencoderModel.load(tmp_path)):
-        assert again.signature == model.signature
-        assert again.architecture == model.architecture
-        assert again.vocabulary.counts.tolist() == [9, 5, 4, 3, 2]
-        assert again.training == {"epochs": 3}
+    for loaded in (load_saved_model(tmp_path), AutoencoderModel.load(tmp_path)):
+        assert loaded.signature == model.signature
+        assert loaded.architecture == model.architecture
+        assert loaded.vocabulary.counts.tolist() == [9, 5, 4, 3, 2]
+        assert loaded.training == {"epochs": 3}
         for key, array in model.weights().items():
-            np.testing.assert_array_equal(again.weights()[key], array)
+            np.testing.assert_array_equal(loaded.weights()[key], array)
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["model"] == "autoencoder"
     assert config["dimension"] == model.dimension
     assert config["architecture"]["name"] == name
 
 
-def test_identity_tells_models_apart():
+def test_different_models_have_different_identities():
     model = make()
     words = Vocabulary([*WORDS[:-1], b"d"])
-    other = AutoencoderModel(words, model.architecture, model.arrays)
-    heads = AutoencoderModel(model.vocabulary, TextArchitecture("mean-max", 4, 8, 4, 6), model.arrays)
-    assert len({model.identity, make(seed=1).identity, other.identity, heads.identity}) == 4
+    other_words = AutoencoderModel(words, model.architecture, model.arrays)
+    other_heads = AutoencoderModel(model.vocabulary, TextArchitecture("mean-max", 4, 8, 4, 6), model.arrays)
+    assert len({model.identity, make(seed=1).identity, other_words.identity, other_heads.identity}) == 4
     assert make().identity == model.identity
     assert model.signature == f"model:autoencoder-{model.identity}|architecture:mean-max|n:16"
 
@@ -71,7 +71,7 @@ def test_the_encoder_of_phrases_gives_the_vectors_of_the_texts():
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES[1:])
-def test_other_architectures_encode_no_phrases(name):
+def test_other_architectures_have_no_phrase_encoder(name):
     with pytest.raises(ModelError, match=f"a {name} autoencoder has no mean-max encoder; .* mean-max"):
         make(name).encoder_arrays(WORDS)
 

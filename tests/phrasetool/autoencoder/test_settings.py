@@ -22,12 +22,12 @@ def test_bad_dimensions_are_refused(changes, message):
         TextArchitecture(**settings)
 
 
-def test_what_is_pooled_has_the_same_size_everywhere():
+def test_dimensions_of_the_architectures():
     sizes = {name: architecture(name).dimension for name in ARCHITECTURES}
     assert sizes == {"mean-max": 16, "mean": 8, "max": 8, "lstm-mean-max": 32, "lstm": 16}
 
 
-def test_start_values():
+def test_initial_values():
     arrays = architecture("lstm-mean-max", m=40).initial(1000, np.random.default_rng(0))
     assert np.abs(arrays["output"]).max() == pytest.approx((6 / 1041) ** 0.5, rel=0.01)
     assert np.square(arrays["words"]).mean() == pytest.approx(1, rel=0.05)
@@ -54,7 +54,7 @@ def test_bad_settings_are_refused(changes, message):
         AutoencoderSettings.from_options(changes)
 
 
-def test_the_seed_is_no_option():
+def test_the_seed_is_not_an_option():
     assert "seed" not in declared_options(AutoencoderSettings)
     assert AutoencoderSettings.from_options({"epochs": 2}, seed=7).seed == 7
     assert AutoencoderSettings().shape.feed_forward == 256

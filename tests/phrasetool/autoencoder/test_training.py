@@ -28,7 +28,7 @@ def test_short_texts_and_frequent_words():
     assert data.vocabulary.words == [b"<unk>", b"usual"]
     assert data.vocabulary.counts.tolist() == [2, 3]
     assert data.unknown == pytest.approx(2 / 5)
-    assert [one.tolist() for one in data.texts] == [[1, 0], [1, 1, 0]]
+    assert [text.tolist() for text in data.texts] == [[1, 0], [1, 1, 0]]
 
 
 def test_all_texts_and_all_words():
@@ -49,7 +49,7 @@ def texts():
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_texts_that_were_learned_by_heart_come_back(texts, architecture, tmp_path):
+def test_memorised_texts_are_reconstructed(texts, architecture, tmp_path):
     chosen = settings(
         architecture=architecture, word_units=16, hidden=48, epochs=40, dropout=0, learning_rate=0.02, batch_size=8
     )
@@ -57,16 +57,16 @@ def test_texts_that_were_learned_by_heart_come_back(texts, architecture, tmp_pat
     model = train_autoencoder(texts, VOCABULARY, chosen, TrainingRun(tmp_path))
     log = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
     assert log[-1]["cross_entropy"] < 0.1 * log[0]["cross_entropy"]
-    again = reconstruct_texts(model, texts)
-    assert np.mean([a.tolist() == b.tolist() for a, b in zip(texts, again, strict=True)]) > 0.8
+    reconstructed = reconstruct_texts(model, texts)
+    assert np.mean([a.tolist() == b.tolist() for a, b in zip(texts, reconstructed, strict=True)]) > 0.8
 
 
-def test_a_seed_fixes_everything(texts, tmp_path):
-    names = [
+def test_training_is_determined_by_the_seed(texts, tmp_path):
+    identities = [
         train_autoencoder(texts, VOCABULARY, settings(seed=seed), TrainingRun(tmp_path / str(number))).identity
         for number, seed in enumerate((1, 1, 2))
     ]
-    assert names[0] == names[1] != names[2]
+    assert identities[0] == identities[1] != identities[2]
 
 
 @pytest.mark.parametrize("architecture", ["mean-max", "lstm-mean-max"])
@@ -80,14 +80,14 @@ def test_resuming_gives_the_same_model_as_never_stopping(texts, architecture, st
             raise StopHere
 
     chosen = settings(architecture=architecture)
-    whole = train_autoencoder(texts, VOCABULARY, chosen, TrainingRun(tmp_path / "whole"))
+    uninterrupted = train_autoencoder(texts, VOCABULARY, chosen, TrainingRun(tmp_path / "whole"))
     with pytest.raises(StopHere):
         train_autoencoder(texts, VOCABULARY, chosen, TrainingRun(tmp_path / "parts", on_report=stop))
     resumed = train_autoencoder(texts, VOCABULARY, chosen, TrainingRun(tmp_path / "parts", resume=True))
-    assert resumed.identity == whole.identity
+    assert resumed.identity == uninterrupted.identity
     assert (tmp_path / "parts" / "training.jsonl").read_bytes() == (tmp_path / "whole" / "training.jsonl").read_bytes()
     assert not (tmp_path / "parts" / "checkpoint.safetensors").exists()
-    assert AutoencoderModel.load(tmp_path / "parts").identity == whole.identity
+    assert AutoencoderModel.load(tmp_path / "parts").identity == uninterrupted.identity
 
 
 def test_a_checkpoint_of_other_texts_or_settings_is_refused(texts, tmp_path):
@@ -98,7 +98,7 @@ def test_a_checkpoint_of_other_texts_or_settings_is_refused(texts, tmp_path):
         train_autoencoder(texts, VOCABULARY, settings(), TrainingRun(tmp_path, on_report=stop))
     for others, changes, expected in (
         (texts, {"seed": 5, "dropout": 0.5}, r"cannot resume: dropout was 0\.\d+, not 0\.5, seed was 1, not 5; give"),
-        (texts.part(0, 30), {}, "cannot resume: the texts are other ones; give"),
+        (texts.part(0, 30), {}, "cannot resume: the texts differ; give"),
     ):
         with pytest.raises(ModelError, match=expected):
             train_autoencoder(others, VOCABULARY, settings(**changes), TrainingRun(tmp_path, resume=True))
@@ -108,9 +108,9 @@ def test_a_checkpoint_of_other_texts_or_settings_is_refused(texts, tmp_path):
 
 def test_every_text_is_ticked_off_and_every_epoch_reported(texts):
     trainer = AutoencoderTrainer(texts, WORDS, settings(epochs=2))
-    seen = []
-    reports = list(trainer.run(seen.append))
-    assert sum(seen) == 2 * len(texts)
+    ticks = []
+    reports = list(trainer.run(ticks.append))
+    assert sum(ticks) == 2 * len(texts)
     assert [(report.epoch, report.updates) for report in reports] == [(1, 4), (2, 8)]
     assert trainer.learnt.optimizers[ADAM].param_groups[0]["lr"] == pytest.approx(0.002 / 8)
 
@@ -152,7 +152,7 @@ def test_a_model_that_is_no_better_than_guessing_is_refused_and_can_be_kept(tmp_
     assert AutoencoderModel.load(tmp_path).identity == kept.identity
 
 
-def test_a_model_that_learnt_something_is_not_doubted_nor_is_one_of_few_texts(texts):
+def test_no_chance_level_for_a_model_that_learnt_or_had_few_texts(texts):
     rng = np.random.default_rng(0)
     many = Phrases.from_lists([[3] * n for n in rng.integers(1, 8, 100)])
     good = AutoencoderTrainer(many, WORDS, settings())

@@ -41,7 +41,7 @@ def test_words_of_segmented_text_are_cut_into_pieces_and_nothing_is_unknown():
     tokenizer = train_word_pieces(LINES, MaskedLmSettings(vocabulary_size=400))
     assert [tokenizer.token_to_id(token) for token in SPECIAL] == [0, 1, 2, 3, 4]
     assert pieces(tokenizer, "喜欢 small") == ["喜欢", "small"]
-    # Words that are new, text without spaces, and case.
+    # New words, text without spaces, and upper case.
     for text in ("我们喜欢小狗。", "狗们", "catdog", "dogWe", "犬好き"):
         result = pieces(tokenizer, text)
         assert "[UNK]" not in result
@@ -50,7 +50,7 @@ def test_words_of_segmented_text_are_cut_into_pieces_and_nothing_is_unknown():
     assert pieces(tokenizer, "Dogs") != pieces(tokenizer, "dogs")
 
 
-def test_chinese_characters_by_themselves():
+def test_chinese_characters_as_separate_pieces():
     tokenizer = train_word_pieces(LINES, MaskedLmSettings(vocabulary_size=400, han="characters"))
     assert pieces(tokenizer, "喜欢 小狗") == pieces(tokenizer, "喜欢小狗") == ["喜", "欢", "小", "狗"]
     assert "##欢" not in tokenizer.get_vocab()
@@ -62,8 +62,8 @@ def test_special_tokens_stand_around_texts_and_between_those_of_a_pair():
     encoded = tokenizer.encode("小狗", "small dogs")
     assert encoded.tokens[0] == "[CLS]"
     assert encoded.tokens.count("[SEP]") == 2
-    place = encoded.tokens.index("[SEP]")
-    assert encoded.type_ids == [0] * (place + 1) + [1] * (len(encoded.tokens) - place - 1)
+    separator = encoded.tokens.index("[SEP]")
+    assert encoded.type_ids == [0] * (separator + 1) + [1] * (len(encoded.tokens) - separator - 1)
 
 
 def test_the_same_text_gives_the_same_pieces():
@@ -72,7 +72,7 @@ def test_the_same_text_gives_the_same_pieces():
     assert len(result) == 1
 
 
-def test_the_size_is_kept_and_characters_take_half_of_it_at_most():
+def test_the_vocabulary_size_is_respected_and_at_most_half_of_it_are_characters():
     for size in (32, 60, 400):
         tokenizer = train_word_pieces(LINES, MaskedLmSettings(vocabulary_size=size))
         assert tokenizer.get_vocab_size() <= size
@@ -82,13 +82,13 @@ def test_the_size_is_kept_and_characters_take_half_of_it_at_most():
     assert UNKNOWN_PIECE in small.encode("They").ids
 
 
-def test_characters_seen_seldom_are_no_pieces():
+def test_rare_characters_are_not_pieces():
     lines = [*LINES, "Ω"]
     assert train_word_pieces(lines, MaskedLmSettings()).token_to_id("Ω") is None
     assert train_word_pieces(lines, MaskedLmSettings(min_count=1)).token_to_id("Ω") is not None
 
 
-def test_text_of_nothing():
+def test_empty_text_is_refused():
     for lines in ([], ["\u200b", "\u200b"]):
         with pytest.raises(ValueError, match="no text to learn subword units from"):
             train_word_pieces(lines, MaskedLmSettings())
@@ -131,7 +131,7 @@ def test_joined_pairs_are_those_of_the_tokenizer():
         assert batch.segments[row, batch.attended[row]].tolist() == expected.type_ids
 
 
-def test_all_are_in_an_epoch_once_and_no_batch_is_larger_than_asked():
+def test_an_epoch_has_each_text_once_in_batches_of_limited_size():
     data = random_data()
     batches = Batches(data, 100)
     rng = np.random.default_rng(2)
@@ -139,21 +139,21 @@ def test_all_are_in_an_epoch_once_and_no_batch_is_larger_than_asked():
     assert len(drawn) == len(batches)
     for kind, count in (("text", 90), ("pair", 40)):
         assert sorted(np.concatenate([rows for k, rows in drawn if k == kind]).tolist()) == list(range(count))
-    made = [batches.batch(kind, rows, rng) for kind, rows in drawn]
-    assert max(batch.ids.size for batch in made) <= 100
-    assert sum(int(batch.attended.sum()) for batch in made) == data.tokens
-    # Grouped by length: little is filled up.
-    assert data.tokens > 0.8 * sum(batch.ids.size for batch in made)
+    epoch = [batches.batch(kind, rows, rng) for kind, rows in drawn]
+    assert max(batch.ids.size for batch in epoch) <= 100
+    assert sum(int(batch.attended.sum()) for batch in epoch) == data.tokens
+    # Texts are grouped by length, so there is little padding.
+    assert data.tokens > 0.8 * sum(batch.ids.size for batch in epoch)
     assert [rows.tolist() for _, rows in batches.draw(rng)] != [rows.tolist() for _, rows in drawn]
 
 
-def test_texts_and_pairs_take_turns():
+def test_texts_and_pairs_alternate():
     rng = np.random.default_rng(2)
-    same = Phrases.from_lists([[7] * 10] * 50)
-    kinds = [kind for kind, _ in Batches(PieceTexts(same, same, same, 30, 0), 23).draw(rng)]
+    phrases = Phrases.from_lists([[7] * 10] * 50)
+    kinds = [kind for kind, _ in Batches(PieceTexts(phrases, phrases, phrases, 30, 0), 23).draw(rng)]
     assert kinds == ["text", "pair"] * 50
-    alone = PieceTexts(same, Phrases.from_lists([]), Phrases.from_lists([]), 30, 0)
-    assert {kind for kind, _ in Batches(alone, 24).draw(rng)} == {"text"}
+    texts = PieceTexts(phrases, Phrases.from_lists([]), Phrases.from_lists([]), 30, 0)
+    assert {kind for kind, _ in Batches(texts, 24).draw(rng)} == {"text"}
 
 
 def test_either_side_comes_first_and_partners_stay_together():
@@ -172,10 +172,10 @@ def test_long_texts_are_cut_and_counted_and_empty_ones_left_out():
     assert data.texts.lengths.tolist() == [10, 2, 9, 1, 10, 9, 1]
     assert data.sources.lengths.tolist() == [8, 2, 4]
     assert data.targets.lengths.tolist() == [1, 7, 5]
-    # Two texts, and all three pairs.
+    # Two texts and all three pairs are cut.
     assert data.cut == 5
-    other = piece_texts(TextLines(lines, ["b", "b " * 20, "b " * 9, "a"]), tokenizer, 12)
-    assert other.fingerprint != data.fingerprint
+    changed = piece_texts(TextLines(lines, ["b", "b " * 20, "b " * 9, "a"]), tokenizer, 12)
+    assert changed.fingerprint != data.fingerprint
 
 
 def test_one_source_in_twenty_is_held_out_with_all_its_translations():
@@ -196,7 +196,7 @@ PIECES = 1000
 
 
 def batch(rng, rows, width):
-    """Texts of different lengths between special tokens, some pieces unknown."""
+    """Return the ids of texts of different lengths between special tokens, with some unknown pieces."""
     ids = rng.integers(1, PIECES, (rows, width))
     ids[:, 0] = BEGIN
     for row, length in enumerate(rng.integers(2, width + 1, rows)):
@@ -219,7 +219,7 @@ def test_special_tokens_are_never_chosen_and_never_drawn(seed, rows, width, shar
 
 
 @pytest.mark.parametrize("share", [0.15, 0.4])
-def test_shares_are_those_of_the_rule(share):
+def test_shares_of_chosen_masked_and_replaced_pieces(share):
     rng = np.random.default_rng(1)
     ids = batch(rng, 4000, 60)
     masked = mask_pieces(ids, share, PIECES, rng)
@@ -229,18 +229,18 @@ def test_shares_are_those_of_the_rule(share):
     assert np.mean(shown == masked.targets) == pytest.approx(0.1, abs=0.01)
     drawn = shown[(shown != MASK) & (shown != masked.targets)]
     assert len(drawn) / len(shown) == pytest.approx(0.1, abs=0.01)
-    # Every piece may be drawn, all alike.
+    # All pieces are drawn with the same probability.
     assert drawn.mean() == pytest.approx((PIECES + len(SPECIAL)) / 2, rel=0.05)
 
 
-def test_a_seed_fixes_what_is_hidden():
+def test_masking_is_determined_by_the_seed():
     ids = batch(np.random.default_rng(1), 20, 30)
-    first, again, other = (mask_pieces(ids, 0.15, PIECES, np.random.default_rng(seed)) for seed in (3, 3, 4))
-    assert (first.ids == again.ids).all()
-    assert (first.ids != other.ids).any()
+    first, repeated, other_seed = (mask_pieces(ids, 0.15, PIECES, np.random.default_rng(seed)) for seed in (3, 3, 4))
+    assert (first.ids == repeated.ids).all()
+    assert (first.ids != other_seed.ids).any()
 
 
-def test_one_place_of_a_short_text_is_chosen():
+def test_at_least_one_piece_of_a_text_is_chosen():
     ids = np.array([[BEGIN, 7, END]])
     for seed in range(20):
         assert mask_pieces(ids, 0.01, PIECES, np.random.default_rng(seed)).targets.tolist() == [7]

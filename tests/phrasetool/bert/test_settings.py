@@ -7,16 +7,16 @@ from phrasetool.bert.settings import PRESETS, MaskedLmSettings
 from tests.variants import for_each
 
 
-def test_presets_give_the_sizes_that_are_not_given():
+def test_the_preset_determines_sizes_that_are_not_set():
     assert MaskedLmSettings().units == PRESETS["small"]["units"] == 256
     settings = MaskedLmSettings.from_options({"preset": "tiny", "layers": 3}, seed=5)
     assert (settings.units, settings.layers, settings.heads, settings.seed) == (32, 3, 2, 5)
     assert MaskedLmSettings(**settings.as_dict()) == settings
 
 
-def test_the_step_size_rises_and_falls_to_nothing():
+def test_the_learning_rate_rises_and_falls_to_zero():
     settings = MaskedLmSettings(warm_up=0.2)
-    rates = [settings.rate_share(done, 10) for done in range(10)]
+    rates = [settings.rate_share(updates, 10) for updates in range(10)]
     assert rates[:2] == [0.5, 1.0]
     assert all(later < earlier for earlier, later in pairwise(rates[1:]))
     assert 0 < rates[-1] <= 1 / 9
@@ -41,6 +41,6 @@ def test_the_step_size_rises_and_falls_to_nothing():
         ({"beam": 2}, "masked-lm has no option beam"),
     ],
 )
-def test_settings_that_cannot_be(options, message):
+def test_invalid_settings_are_refused(options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         MaskedLmSettings.from_options(options)

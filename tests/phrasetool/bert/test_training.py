@@ -30,7 +30,7 @@ SAFELY = {"local_files_only": True, "trust_remote_code": False}
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """A trained network, its tokenizer, and the folder with both."""
+    """Return a trained network, its tokenizer, the folder with both, and the result of `save_bert`."""
     data, held, tokenizer, settings = prepared(epochs=1)
     trainer = MaskedLmTrainer(data, held, tokenizer.get_vocab_size(), settings)
     list(trainer.run())
@@ -40,7 +40,7 @@ def saved(tmp_path_factory):
 
 
 def means(model, tokenizer, texts):
-    """The mean of the last layer, one text at a time."""
+    """Return the mean of the last layer for each text, processed separately."""
     with torch.no_grad():
         rows = [model(input_ids=torch.tensor([tokenizer.encode(text).ids]))[0][0].mean(0) for text in texts]
     return torch.stack(rows).numpy()
@@ -53,18 +53,18 @@ def test_transformers_loads_the_network_and_the_tokenizer(saved):
     model = AutoModel.from_pretrained(folder, use_safetensors=True, **SAFELY).eval()
     assert type(model).__name__ == "BertModel"
     np.testing.assert_allclose(means(model, tokenizer, TEXTS), means(module.bert, tokenizer, TEXTS), atol=1e-5)
-    whole = AutoModelForMaskedLM.from_pretrained(folder, use_safetensors=True, **SAFELY).eval()
-    np.testing.assert_allclose(means(whole, tokenizer, TEXTS), means(module, tokenizer, TEXTS), atol=1e-5)
-    theirs = AutoTokenizer.from_pretrained(folder, **SAFELY)
-    assert theirs(TEXTS)["input_ids"] == [tokenizer.encode(text).ids for text in TEXTS]
+    masked_lm = AutoModelForMaskedLM.from_pretrained(folder, use_safetensors=True, **SAFELY).eval()
+    np.testing.assert_allclose(means(masked_lm, tokenizer, TEXTS), means(module, tokenizer, TEXTS), atol=1e-5)
+    loaded_tokenizer = AutoTokenizer.from_pretrained(folder, **SAFELY)
+    assert loaded_tokenizer(TEXTS)["input_ids"] == [tokenizer.encode(text).ids for text in TEXTS]
     pair = tokenizer.encode(*TEXTS[:2])
-    assert theirs(*TEXTS[:2])["token_type_ids"] == pair.type_ids
-    assert theirs.mask_token == "[MASK]"
-    assert theirs.model_max_length == 128
+    assert loaded_tokenizer(*TEXTS[:2])["token_type_ids"] == pair.type_ids
+    assert loaded_tokenizer.mask_token == "[MASK]"
+    assert loaded_tokenizer.model_max_length == 128
     assert trained.signature.startswith("bert-")
 
 
-def test_vectors_of_the_reader_of_folders_are_those_of_transformers(saved):
+def test_vectors_of_the_text_encoder_are_those_of_transformers(saved):
     from transformers import AutoModel
 
     _, tokenizer, folder, _ = saved
@@ -74,7 +74,7 @@ def test_vectors_of_the_reader_of_folders_are_those_of_transformers(saved):
     np.testing.assert_allclose(encoder.encode(TEXTS, "source"), means(model, tokenizer, TEXTS), atol=1e-5)
 
 
-def test_the_folder_holds_nothing_else_and_can_be_read_by_others(saved):
+def test_the_folder_holds_only_these_files_with_equal_permissions(saved):
     folder = saved[2]
     assert {file.name for file in folder.iterdir()} == {
         "config.json", "model.safetensors", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json",
@@ -86,7 +86,7 @@ def test_the_folder_holds_nothing_else_and_can_be_read_by_others(saved):
     assert modes.pop() & 0o400
 
 
-def test_a_folder_that_was_made_hostile_is_refused(saved, tmp_path):
+def test_a_folder_with_code_or_pickles_is_refused(saved, tmp_path):
     module, tokenizer, _, _ = saved
     folder = tmp_path / "bert"
     save_bert(module, tokenizer, folder, {})
@@ -103,26 +103,26 @@ def test_a_folder_that_was_made_hostile_is_refused(saved, tmp_path):
     assert find_text_encoder(folder).identity.startswith("transformer-")
 
 
-def test_a_folder_that_cannot_be_written(saved, tmp_path):
+def test_an_unwritable_folder(saved, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(PhraseToolError, match="cannot write"):
         save_bert(saved[0], saved[1], tmp_path / "file", {})
 
 
-def test_a_seed_fixes_the_weights_and_leaves_the_state_of_others_alone():
+def test_weights_are_determined_by_the_seed_and_the_global_generator_is_unchanged():
     before = torch.get_rng_state()
-    first, again, other = (
+    first, repeated, other_seed = (
         new_bert(MaskedLmSettings(preset="tiny", seed=seed), 50).bert.embeddings.word_embeddings.weight
         for seed in (1, 1, 2)
     )
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
+    assert torch.equal(first, repeated)
+    assert not torch.equal(first, other_seed)
     assert torch.equal(before, torch.get_rng_state())
 
 
 def test_a_bert_learns(tmp_path):
     _, _, tokenizer, settings = prepared(epochs=8)
-    # What is hidden stands beside it, in the text or in its translation.
+    # Masked words can be predicted from the other words of the text or from its translation.
     drawn = np.random.default_rng(1).choice(list(WORDS), 500).tolist()
     lines = TextLines([f"{word} " * 4 for word in drawn], [f"{WORDS[word]} " * 4 for word in drawn])
     data, held = (piece_texts(lines.select(np.arange(*part)), tokenizer, 64) for part in ((400,), (400, 500)))
@@ -141,7 +141,7 @@ def test_a_bert_learns(tmp_path):
     assert not (tmp_path / CHECKPOINT).exists()
 
 
-def test_only_hidden_places_are_predicted_and_as_transformers_does_it():
+def test_only_masked_positions_are_predicted_with_the_loss_of_transformers():
     data, held, tokenizer, settings = prepared()
     trainer = MaskedLmTrainer(data, held, tokenizer.get_vocab_size(), settings)
     total = count = 0.0
@@ -158,16 +158,16 @@ def test_only_hidden_places_are_predicted_and_as_transformers_does_it():
     assert trainer._development() == trainer._development()
 
 
-def test_precision_is_that_of_training_alone():
-    made = []
+def test_the_precision_affects_only_training():
+    losses = []
     for precision in ("float32", "bfloat16"):
         data, held, tokenizer, settings = prepared(epochs=2, precision=precision)
         trainer = MaskedLmTrainer(data, held, tokenizer.get_vocab_size(), settings)
-        made.append((trainer._development(), list(trainer.run())[-1].development_loss))
+        losses.append((trainer._development(), list(trainer.run())[-1].development_loss))
         assert all(value.dtype == torch.float32 for value in trainer.module.parameters())
-    assert made[0][0] == made[1][0]
-    assert made[0][1] != made[1][1]
-    assert made[0][1] == pytest.approx(made[1][1], rel=0.05)
+    assert losses[0][0] == losses[1][0]
+    assert losses[0][1] != losses[1][1]
+    assert losses[0][1] == pytest.approx(losses[1][1], rel=0.05)
 
 
 def test_text_without_translations(tmp_path):
@@ -222,11 +222,11 @@ def test_a_checkpoint_of_other_texts_pieces_or_settings(tmp_path):
 
     with pytest.raises(_StopError):
         train_masked_lm(data, held, tokenizer, settings, TrainingRun(tmp_path, on_report=stop))
-    with pytest.raises(ModelError, match="the texts are other ones"):
+    with pytest.raises(ModelError, match="the texts differ"):
         train_masked_lm(held, held, tokenizer, settings, TrainingRun(tmp_path, resume=True))
     with pytest.raises(ModelError, match="units was 32, not 16"):
         train_masked_lm(data, held, tokenizer, prepared(units=16)[3], TrainingRun(tmp_path, resume=True))
-    with pytest.raises(ModelError, match="the pieces of words are other ones"):
+    with pytest.raises(ModelError, match="the pieces of words differ"):
         train_masked_lm(data, held, prepared(vocabulary_size=50)[2], settings, TrainingRun(tmp_path, resume=True))
 
 

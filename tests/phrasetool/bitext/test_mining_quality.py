@@ -1,4 +1,4 @@
-"""Precision, recall and thresholds against every threshold tried."""
+"""Precision, recall and the best threshold, compared with a trial of every threshold."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_accuracy_at_1():
 
 def test_the_threshold_lies_between_scores():
     assert best_threshold(np.array([0.9, 0.5, 0.1]), [(1, 1), (2, 2), (3, 4)], {(1, 1), (2, 2)}) == pytest.approx(0.3)
-    # None is right: above all.
+    # No pair is correct, so the threshold is above all scores.
     assert best_threshold(np.array([0.9]), [(1, 2)], {(1, 1)}) > 0.9
 
 

@@ -1,4 +1,4 @@
-"""Exact search against every pair compared, ties and zeros included; approximate search against exact search."""
+"""Exact search compared with all pairs, with ties and zero vectors; approximate search compared with exact search."""
 
 import numpy as np
 import pytest
@@ -54,9 +54,9 @@ def test_many_more_than_a_tile():
 def test_threads_and_blocks_change_nothing(threads, block):
     s, t = vectors(3, 300, 24), vectors(4, 1500, 24)
     expected = nearest_both_ways(s, t, 4)
-    for one, other in zip(expected, nearest_both_ways(s, t, 4, threads, block), strict=True):
-        assert one.rows.tobytes() == other.rows.tobytes()
-        assert one.cosines.tobytes() == other.cosines.tobytes()
+    for expected_side, side in zip(expected, nearest_both_ways(s, t, 4, threads, block), strict=True):
+        assert expected_side.rows.tobytes() == side.rows.tobytes()
+        assert expected_side.cosines.tobytes() == side.cosines.tobytes()
 
 
 def test_the_nearest_is_that_of_exact_cosines():
@@ -69,7 +69,7 @@ def test_the_nearest_is_that_of_exact_cosines():
 def test_products_are_whole_numbers_that_float32_holds():
     rng = np.random.default_rng(7)
     for dimension in (3, 300, LARGEST):
-        # Rounding lengthens these most.
+        # Rounding increases the length of these vectors most.
         row = units(np.sign(rng.normal(size=(1, dimension))))
         whole = whole_numbers(row).astype(np.int64)
         assert 0 < int((whole * whole).sum()) < 2**24
@@ -77,7 +77,7 @@ def test_products_are_whole_numbers_that_float32_holds():
 
 
 @pytest.mark.parametrize(("dimensions", "k", "block"), [((3, 4), 1, None), ((3, 3), 0, None), ((3, 3), 1, 0)])
-def test_refused(dimensions, k, block):
+def test_invalid_arguments_are_refused(dimensions, k, block):
     with pytest.raises(ValueError, match="expected"):
         nearest_both_ways(vectors(1, 4, dimensions[0]), vectors(1, 4, dimensions[1]), k, 1, block)
 
@@ -93,39 +93,39 @@ def clustered(seed, count=6000, dimension=32):
     return unit_rows(rows.astype(np.float32)).astype(np.float16)
 
 
-def test_agrees_as_it_says_whatever_the_threads():
+def test_the_share_of_agreement_is_right_for_any_number_of_threads():
     own, others = clustered(1), clustered(2)
     exact = nearest_both_ways(own, others, 4)[0]
-    result, told = approximately_nearest(own, others, 4)
-    assert told.share >= AGREEMENT
-    assert told.probed < told.cells
+    result, accuracy = approximately_nearest(own, others, 4)
+    assert accuracy.share >= AGREEMENT
+    assert accuracy.probed < accuracy.cells
     known = own.any(1)
     measured = (result.rows[known, 0] == exact.rows[known, 0]).mean()
-    assert abs(measured - told.share) < 0.02
+    assert abs(measured - accuracy.share) < 0.02
     assert measured < 1
     assert (result.rows[~known] == -1).all()
     assert others[result.rows[known]].any(2).all()
     assert (np.diff(result.cosines[known], axis=1) <= 0).all()
-    again, same = approximately_nearest(own, others, 4, threads=2)
-    assert again.rows.tobytes() == result.rows.tobytes()
-    assert again.cosines.tobytes() == result.cosines.tobytes()
-    assert same == told
+    repeated, repeated_accuracy = approximately_nearest(own, others, 4, threads=2)
+    assert repeated.rows.tobytes() == result.rows.tobytes()
+    assert repeated.cosines.tobytes() == result.cosines.tobytes()
+    assert repeated_accuracy == accuracy
 
 
-def test_few_vectors_are_all_looked_at():
+def test_few_vectors_are_all_compared():
     own, others = clustered(1, 40), clustered(2, 30)
-    result, told = approximately_nearest(own, others, 50)
+    result, accuracy = approximately_nearest(own, others, 50)
     exact = nearest_both_ways(own, others, 50)[0]
-    # Exact search rounds: the order within a tenth of a thousandth may differ.
+    # Exact search rounds, so the order of cosines within 1e-4 may differ.
     np.testing.assert_allclose(result.cosines, exact.cosines, atol=3e-4)
     assert [set(row) for row in result.rows] == [set(row) for row in exact.rows]
-    assert told.probed == told.cells == 1
+    assert accuracy.probed == accuracy.cells == 1
 
 
-def test_nothing_known():
-    none = np.zeros((3, 4), np.float16)
-    result, told = approximately_nearest(none, clustered(1, 40, 4), 2)
+def test_zero_vectors_have_no_neighbours():
+    zeros = np.zeros((3, 4), np.float16)
+    result, accuracy = approximately_nearest(zeros, clustered(1, 40, 4), 2)
     assert (result.rows == -1).all()
-    assert told.sample == 0
+    assert accuracy.sample == 0
     with pytest.raises(ValueError, match="one dimension"):
-        approximately_nearest(none, clustered(1, 40, 5), 2)
+        approximately_nearest(zeros, clustered(1, 40, 5), 2)

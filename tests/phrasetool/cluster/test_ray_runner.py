@@ -1,4 +1,4 @@
-"""On a real cluster of two nodes on this machine."""
+"""The Ray runner on a real cluster of two nodes on this machine."""
 
 import itertools
 import os
@@ -24,12 +24,12 @@ def cluster():
     from ray.cluster_utils import Cluster
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
-    made.second = made.add_node(num_cpus=2)
-    ray.init(made.address, log_to_driver=False, logging_level="ERROR")
-    yield made
+    two_nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    two_nodes.second = two_nodes.add_node(num_cpus=2)
+    ray.init(two_nodes.address, log_to_driver=False, logging_level="ERROR")
+    yield two_nodes
     ray.shutdown()
-    made.shutdown()
+    two_nodes.shutdown()
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def runner(cluster):
 
 
 class Counted:
-    """Work with arrays that it writes to, which a process has to itself."""
+    """Work that writes to its own array, of which each process has a copy."""
 
     def __init__(self):
         self.done = np.zeros(1, np.int64)
@@ -50,7 +50,7 @@ class Counted:
         return block["number"] ** 2, os.getpid(), int(self.done[0])
 
 
-# The last one is more than the cluster has processors for.
+# The cluster has fewer than 7 processors.
 @pytest.mark.parametrize("processes", [1, 7])
 def test_results_come_in_order(runner, processes):
     work, blocks = Counted(), [{"number": i} for i in range(200)]
@@ -61,7 +61,7 @@ def test_results_come_in_order(runner, processes):
     assert work.done[0] == 0
 
 
-def test_what_comes_before_an_error_is_given(runner):
+def test_results_before_an_error_are_delivered(runner):
     def refuse(number):
         if number == 45:
             raise DataError("table", "is bad", number, remedy="go on")
@@ -78,7 +78,7 @@ def test_what_comes_before_an_error_is_given(runner):
         next(runner([1], refuse, 0))
 
 
-def test_tables_come_out_the_same(cluster, model_folder, tmp_path):
+def test_tables_are_the_same_with_threads_and_ray(cluster, model_folder, tmp_path):
     table = write(tmp_path / "t", TABLES["seven fields"])
     for arguments in (
         ("annotate", table, "-m", model_folder, "--block-bytes", 64),
@@ -94,7 +94,7 @@ def test_tables_come_out_the_same(cluster, model_folder, tmp_path):
         assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_part_files_come_out_the_same(cluster, model_folder, tmp_path):
+def test_part_files_are_the_same_with_threads_and_ray(cluster, model_folder, tmp_path):
     table = write(tmp_path / "t", TABLES["seven fields"])
     assert run_inside("convert", table, "-o", tmp_path / "parts", "--part-entries", 4, "-q").code == 0
     for command in (["annotate"], ["prune", "-t", 0.2]):
@@ -118,21 +118,21 @@ iterations = 1
 """
 
 
-def test_an_experiment_comes_out_the_same(cluster, tmp_path):
-    """Forced decoding, which is a process of its own, tables and tuning."""
+def test_an_experiment_gives_the_same_results_with_threads_and_ray(cluster, tmp_path):
+    """The experiment includes forced decoding, which runs in its own process, tables and tuning."""
     frames = []
     for engine in (["threads"], ["ray", "--address", cluster.address]):
         config = write_experiment(tmp_path / engine[0], EXPERIMENT)
         outcome = run_inside("experiment", config, "-q", "--threads", 2, "--engine", *engine)
         assert outcome.code == 0, outcome.err
         tables = {path.stem: pd.read_parquet(path) for path in sorted((config.parent / "out").glob("*.parquet"))}
-        frames.append({name: found.drop(columns="command", errors="ignore") for name, found in tables.items()})
+        frames.append({name: frame.drop(columns="command", errors="ignore") for name, frame in tables.items()})
     assert frames[0].keys() == frames[1].keys() >= {"pruning", "annotation"}
-    for name, found in frames[0].items():
-        pd.testing.assert_frame_equal(found, frames[1][name])
+    for name, frame in frames[0].items():
+        pd.testing.assert_frame_equal(frame, frames[1][name])
 
 
-def test_a_cluster_that_is_not_there(cluster, tmp_path, model_folder):
+def test_a_missing_cluster(cluster, tmp_path, model_folder):
     table = write(tmp_path / "t", TABLES["seven fields"])
     wrong = run_inside("annotate", table, "-m", model_folder, "-o", tmp_path / "o", "--address", "auto")
     assert (wrong.code, "--address is for --engine ray" in wrong.err) == (2, True)
@@ -140,14 +140,14 @@ def test_a_cluster_that_is_not_there(cluster, tmp_path, model_folder):
     from phrasetool.cluster.ray_runner import RayRunner
 
     try:
-        with pytest.raises(PhraseToolError, match="no cluster runs there"):
+        with pytest.raises(PhraseToolError, match="cannot connect to a Ray cluster"):
             RayRunner("ray://127.0.0.1:1")
     finally:
         ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
 
 
 class Placed:
-    """Work that says which process of which node did it."""
+    """Work that also returns its process and its node."""
 
     def __call__(self, block):
         time.sleep(0.02)
@@ -155,8 +155,8 @@ class Placed:
 
 
 def test_processes_and_nodes_that_are_lost(cluster, runner):
-    """The last one: a node is missing after it, and processors for one of three processes."""
-    places, blocks_left = {}, None
+    """The last test, because it removes a node, and with it the processors for one of three processes."""
+    nodes, blocks_left = {}, None
 
     def blocks():
         nonlocal blocks_left
@@ -170,10 +170,12 @@ def test_processes_and_nodes_that_are_lost(cluster, runner):
     collected = []
     for square, process, node in runner(blocks(), Placed(), 3):
         collected.append(square)
-        places[process] = node
-        if blocks_left is None and len(places) == 3:
-            first = next(one for one, where in places.items() if where != cluster.second.node_id)
-            os.kill(first, signal.SIGKILL)
+        nodes[process] = node
+        if blocks_left is None and len(nodes) == 3:
+            victim = next(
+                candidate for candidate, candidate_node in nodes.items() if candidate_node != cluster.second.node_id
+            )
+            os.kill(victim, signal.SIGKILL)
             cluster.remove_node(cluster.second, allow_graceful=False)
             blocks_left = 100
     assert collected == [i**2 for i in range(len(collected))]

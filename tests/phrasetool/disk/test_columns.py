@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.disk import columns
-from phrasetool.disk.columns import DiskColumn, Partitions, drawn_cuts, even_cuts, parts_for
+from phrasetool.disk.columns import DiskColumn, Partitions, even_cuts, parts_for, sampled_cuts
 from phrasetool.errors import PhraseToolError
 
 
@@ -38,12 +38,12 @@ def test_pieces(monkeypatch):
 
 
 @pytest.mark.parametrize("values", [np.zeros(2), np.zeros((2, 2), np.float32)])
-def test_rows_of_another_kind(values):
+def test_rows_of_another_type_or_shape_are_refused(values):
     with pytest.raises(ValueError, match="expected float32"):
         DiskColumn(None, np.float32).append(values)
 
 
-def test_nothing_is_seen_of_it_and_nothing_stays(tmp_path):
+def test_the_file_of_a_column_is_invisible_and_is_closed(tmp_path):
     column = DiskColumn(str(tmp_path), np.float32)
     column.append(np.ones(1000, np.float32))
     assert os.listdir(tmp_path) == []
@@ -72,7 +72,7 @@ def test_a_full_disk_and_no_folder(tmp_path, monkeypatch):
         DiskColumn(str(tmp_path / "none"), np.float32)
 
 
-def test_a_file_that_lost_its_end(tmp_path):
+def test_a_truncated_file(tmp_path):
     column = DiskColumn(str(tmp_path), np.float32)
     column.append(np.ones(4, np.float32))
     os.truncate(column._handle, 8)
@@ -81,10 +81,10 @@ def test_a_file_that_lost_its_end(tmp_path):
 
 
 @given(st.lists(st.lists(st.integers(0, 50), max_size=30), max_size=5), st.integers(1, 9), st.booleans())
-def test_each_part_has_its_numbers_in_the_order_they_came(batches, parts, even):
+def test_each_part_has_its_numbers_in_their_original_order(batches, parts, even):
     pieces = [np.array(batch, np.int64) for batch in batches]
-    every = np.concatenate([np.zeros(0, np.int64), *pieces])
-    cuts = even_cuts(51, parts) if even else drawn_cuts(lambda: pieces, len(every), parts)
+    numbers = np.concatenate([np.zeros(0, np.int64), *pieces])
+    cuts = even_cuts(51, parts) if even else sampled_cuts(lambda: pieces, len(numbers), parts)
     partitions = Partitions(None, [("number", np.int64), ("place", np.int32)], cuts)
     count = 0
     for piece in pieces:
@@ -95,20 +95,20 @@ def test_each_part_has_its_numbers_in_the_order_they_came(batches, parts, even):
     assert bounds[-1][1] == 51
     assert len(bounds) == len(partitions) <= parts
     for part, (first, last) in enumerate(bounds):
-        places = np.flatnonzero((every >= first) & (every < last))
+        positions = np.flatnonzero((numbers >= first) & (numbers < last))
         records = partitions.take(part)
-        np.testing.assert_array_equal(records["place"], places)
-        np.testing.assert_array_equal(records["number"], every[places])
+        np.testing.assert_array_equal(records["place"], positions)
+        np.testing.assert_array_equal(records["number"], numbers[positions])
 
 
-def test_drawn_cuts_part_evenly_what_is_not_even():
+def test_drawn_cuts_split_a_skewed_distribution_evenly():
     numbers = (np.random.default_rng(1).random(200_000) ** 4 * 1e6).astype(np.int64)
-    cuts = drawn_cuts(lambda: np.array_split(numbers, 9), len(numbers), 10)
+    cuts = sampled_cuts(lambda: np.array_split(numbers, 9), len(numbers), 10)
     sizes = np.bincount(np.searchsorted(cuts, numbers, "right"))
     assert len(sizes) == 10
     assert sizes.max() < 1.3 * len(numbers) / 10
 
 
 @pytest.mark.parametrize(("rows", "memory", "parts"), [(0, 100, 1), (100, 1000, 1), (101, 1000, 2), (10**9, 1, 200)])
-def test_how_many_parts(rows, memory, parts):
+def test_number_of_parts(rows, memory, parts):
     assert parts_for(rows, 10, memory) == parts

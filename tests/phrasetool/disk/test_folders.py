@@ -1,4 +1,4 @@
-"""Output folders, before work begins and when it ends."""
+"""Scratch files and folders, checks of output folders, and the replacement of their files."""
 
 import errno
 import os
@@ -39,7 +39,7 @@ NEW = {**OLD, CONFIG: "new", "part/words": "new", "weights": "new", "more": "new
 
 @pytest.fixture
 def holder(tmp_path: Path):
-    """A process that holds a file and a folder, and their paths."""
+    """Start a process that holds a scratch file and a scratch folder; yield it and their paths."""
     process = subprocess.Popen([sys.executable, "-c", _HOLDER, tmp_path], stdout=subprocess.PIPE, text=True)
     assert process.stdout
     yield process, [Path(process.stdout.readline().strip()) for _ in range(2)]
@@ -56,7 +56,7 @@ def _make_both(folder: Path) -> None:
         pass
 
 
-def test_what_a_killed_process_left_is_removed(tmp_path, holder):
+def test_leftovers_of_a_killed_process_are_removed(tmp_path, holder):
     process, paths = holder
     _make_both(tmp_path)
     assert all(path.exists() for path in paths), "its process lives"
@@ -67,7 +67,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path, holder):
     assert not any(tmp_path.iterdir())
 
 
-def test_what_has_another_name_stays(tmp_path):
+def test_files_with_other_names_are_kept(tmp_path):
     others = [".out.abcdefgh.part2", ".out.abcdefghi.part", ".other.abcdefgh.part", ".out.ABCDEFGH.part", "out"]
     for name in others:
         (tmp_path / name).touch()
@@ -77,36 +77,36 @@ def test_what_has_another_name_stays(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "target", ".out.abcdefgh.part"])
 
 
-def test_two_of_one_name_in_one_process_do_not_remove_each_other(tmp_path):
+def test_scratch_files_of_one_process_do_not_remove_each_other(tmp_path):
     first = scratch_file(tmp_path, ".out.", ".part")
     second = scratch_file(tmp_path, ".out.", ".part")
-    with scratch_folder(tmp_path, ".staged-") as one, scratch_folder(tmp_path, ".staged-") as other:
-        assert len({first[1], second[1], one, other}) == 4
-        assert all(os.path.exists(path) for path in (first[1], second[1], one, other))
+    with scratch_folder(tmp_path, ".staged-") as first_folder, scratch_folder(tmp_path, ".staged-") as second_folder:
+        assert len({first[1], second[1], first_folder, second_folder}) == 4
+        assert all(os.path.exists(path) for path in (first[1], second[1], first_folder, second_folder))
     for handle, _ in (first, second):
         os.close(handle)
-    assert not os.path.exists(one)
+    assert not os.path.exists(first_folder)
 
 
-def test_a_folder_that_was_renamed_stays(tmp_path):
+def test_a_renamed_folder_is_kept(tmp_path):
     with scratch_folder(tmp_path, ".made-") as name:
         os.replace(name, tmp_path / "final")
     assert [path.name for path in tmp_path.iterdir()] == ["final"]
 
 
 @pytest.mark.parametrize("name", ["n" * 255, "ä" * 127])
-def test_names_as_long_as_can_be(tmp_path, name):
+def test_names_of_the_maximum_length(tmp_path, name):
     with scratch_folder(tmp_path, f".{name}.", ".part") as folder:
         assert folder.endswith(".part")
         assert len(os.fsencode(os.path.basename(folder))) == 255
     handle, path = scratch_file(tmp_path, f".{name}.", ".part")
     os.close(handle)
-    _, again = scratch_file(tmp_path, f".{name}.", ".part")
-    assert os.listdir(tmp_path) == [os.path.basename(again)] != [os.path.basename(path)]
+    _, second_path = scratch_file(tmp_path, f".{name}.", ".part")
+    assert os.listdir(tmp_path) == [os.path.basename(second_path)] != [os.path.basename(path)]
 
 
-def test_a_folder_goes_with_hardly_a_descriptor_left(tmp_path):
-    """As a sorted copy does when the limit of open files stops the work."""
+def test_a_folder_is_removed_with_hardly_a_descriptor_left(tmp_path):
+    """This happens when the limit of open files stops a sorted copy."""
     script = (
         "import os, resource, sys\nfrom phrasetool.disk.folders import scratch_folder\n"
         "with scratch_folder(sys.argv[1], '.x-') as folder:\n"
@@ -118,13 +118,13 @@ def test_a_folder_goes_with_hardly_a_descriptor_left(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_can_be_made_is_not_made(tmp_path):
+def test_the_check_of_a_folder_does_not_create_it(tmp_path):
     check_folder(tmp_path / "a" / "b")
     check_folder(tmp_path)
     assert os.listdir(tmp_path) == []
 
 
-def test_folders_that_cannot_be(tmp_path):
+def test_folders_that_cannot_be_created(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(PhraseToolError, match="file: is a file, expected a folder to write to"):
         check_folder(tmp_path / "file")
@@ -134,7 +134,7 @@ def test_folders_that_cannot_be(tmp_path):
         check_folder("/proc/m")
 
 
-def test_room_on_the_disk(tmp_path, monkeypatch):
+def test_free_disk_space(tmp_path, monkeypatch):
     monkeypatch.setattr(folders.shutil, "disk_usage", lambda path: SimpleNamespace(free=1_000_000))
     check_space(tmp_path / "new" / "m", 1_000_000)
     with pytest.raises(
@@ -167,34 +167,34 @@ def folder(tmp_path):
 def test_a_model_is_replaced_in_one_step(folder, tmp_path, monkeypatch):
     (tmp_path / "name").symlink_to(folder)
     folder.chmod(0o750)
-    seen = []
+    trees = []
 
     def watched(one, other):
-        seen.append(tree(other))
+        trees.append(tree(other))
         result = exchange(one, other)
-        seen.append(tree(other))
+        trees.append(tree(other))
         return result
 
     monkeypatch.setattr(folders, "exchange", watched)
     save(tmp_path / "name")
-    if len(seen) == 2 and seen[0] == seen[1]:
+    if len(trees) == 2 and trees[0] == trees[1]:
         pytest.skip("folders cannot be exchanged here")
-    # The old one still has the scratch folder in it, whose files are those of the new one, too.
-    assert {name: text for name, text in seen[0].items() if not name.startswith(".")} == OLD
-    assert seen[1] == tree(folder) == NEW
+    # Before the exchange, the old folder also contains the scratch folder with the new files.
+    assert {name: text for name, text in trees[0].items() if not name.startswith(".")} == OLD
+    assert trees[1] == tree(folder) == NEW
     assert folder.stat().st_mode & 0o777 == 0o750
     assert sorted(os.listdir(tmp_path)) == ["m", "name"]
 
 
 @pytest.mark.parametrize("step", range(7))
-def test_file_by_file_the_old_model_comes_back(folder, monkeypatch, step):
+def test_file_by_file_the_old_model_is_restored_after_a_kill(folder, monkeypatch, step):
     monkeypatch.setattr(folders, "exchange", lambda one, other: False)
     replace, steps = os.replace, []
 
     def dying(one, other):
         steps.append(one)
         if len(steps) == step + 1:
-            # As a kill, that nothing answers to.
+            # Like a kill: no error handling takes place.
             raise KeyboardInterrupt
         replace(one, other)
 

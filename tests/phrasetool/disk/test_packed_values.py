@@ -1,4 +1,4 @@
-"""Values come back as they were; bytes that are no values, or name what is not ours, are refused."""
+"""Round trips of packed values, and the rejection of malformed bytes and of objects outside phrasetool."""
 
 import json
 import math
@@ -58,7 +58,7 @@ def test_round_trip(value):
     same(value, unpacked(packed(value)))
 
 
-def test_our_own_objects():
+def test_objects_of_phrasetool():
     measures = Measures(
         np.array([0, 2]), np.array([1]), np.zeros(2, np.bool_), {SIMILARITIES: np.ones((2, 2), np.float32)}, 0.5
     )
@@ -68,7 +68,7 @@ def test_our_own_objects():
     assert result[0].alpha == 0.5
     assert isinstance(result[1], Scores)
     assert result[2].entries == 3
-    # Arrays can be written to.
+    # Unpacked arrays are writable.
     result[1].similarities[0] = 2
 
 
@@ -78,7 +78,7 @@ class Foreign:
 
 
 @pytest.mark.parametrize("value", [Foreign(), object(), {1, 2}, np.array(["a"]), np.array([None])])
-def test_what_cannot_be_packed(value):
+def test_unsupported_values_cannot_be_packed(value):
     with pytest.raises(TypeError, match="cannot pack a "):
         packed([value])
 
@@ -110,7 +110,7 @@ def forged(tree, blobs=b""):
         struct.pack("<Q", 100_000) + b"[" * 100_000,
     ],
 )  # fmt: skip
-def test_what_is_no_value(data, tmp_path, monkeypatch):
+def test_malformed_bytes_are_refused(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
         ValueError, match=r"no packed|cut short|does not belong|no type of numbers|no shape|Expecting|Extra|empty"

@@ -27,7 +27,7 @@ def binary(end=b""):
     [text(True), text(False), text(True).replace(b"\n", b" \n"), binary(), binary(b"\n")],
     ids=["word2vec text", "glove", "trailing spaces", "word2vec binary", "word2vec binary with line feeds"],
 )
-def test_every_form_gives_the_same_vectors(tmp_path, data):
+def test_every_format_gives_the_same_vectors(tmp_path, data):
     path = tmp_path / "vectors"
     path.write_bytes(data)
     result = load_vectors(str(path), WORDS, 3)
@@ -36,7 +36,7 @@ def test_every_form_gives_the_same_vectors(tmp_path, data):
         np.testing.assert_array_equal(vector, np.float32(VECTORS[word]))
 
 
-def test_words_with_spaces_count_from_the_end(tmp_path):
+def test_words_may_contain_spaces(tmp_path):
     path = tmp_path / "glove.txt"
     path.write_bytes(b"at 1 2\n. . 3 4\nmore 5 6\n")
     assert load_vectors(str(path), [b". ."])[b". ."].tolist() == [3, 4]
@@ -64,7 +64,7 @@ def test_fasttext_binary_files_are_read_through_gensim(tmp_path):
         (text(True), "have dimension 3, but dimension 50"),
         (struct.pack("<i", 793712314) + b"\0" * 30, "damaged fastText"),
         (b"word\n", "expected a word and its vector"),
-        (b"", "it holds no vectors"),
+        (b"", "the file contains no vectors"),
         (text(True).replace(b"3 3", b"4 3"), "the file ends after 3 of 4 vectors"),
     ],
 )
@@ -79,10 +79,10 @@ def test_damaged_files_are_named(tmp_path, data, message):
 
 
 @pytest.mark.parametrize("data", [text(True), text(False), binary(), b"2 3\n<unk> 1 2 3\nxx 1 2 3\n", b"0 3\n"])
-def test_a_file_that_knows_no_word_is_refused(tmp_path, data):
+def test_a_file_without_any_requested_word_is_refused(tmp_path, data):
     path = write(tmp_path / "vectors", data)
     with pytest.raises(DataError, match="knows none of the 2 words that need a vector"):
         load_vectors(str(path), [b"<unk>", b"zebra", b"gnu"], 3)
-    # Its dimension is known, all the same.
+    # The dimension is checked nevertheless.
     with pytest.raises(DataError, match="have dimension 3, but dimension 50"):
         load_vectors(str(path), [b"<unk>", b"zebra", b"gnu"], 50)

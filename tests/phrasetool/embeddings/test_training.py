@@ -1,4 +1,4 @@
-"""Word vectors trained with gensim, and the start vectors made of them."""
+"""Word vectors trained with gensim, and initial vectors made from them."""
 
 import subprocess
 import sys
@@ -21,27 +21,27 @@ from tests.commands import clean_environment
 TEXT = [[b"the", b"cat", b"sees", b"a", b"dog"], [b"the", b"caf\xe9", b"is", b"old"], []] * 30
 
 
-def test_word2vec_is_fixed_by_its_seed_and_takes_any_bytes():
+def test_word2vec_is_determined_by_its_seed_and_accepts_any_bytes():
     vocabulary = Vocabulary([b"<unk>", b"gr\xfcn", b"haus", b"baum"])
     phrases = Phrases.from_lists([[1, 2], [1, 3], [2, 3]] * 10)
-    made = [train_word2vec(phrase_sentences(phrases, vocabulary), 5, seed) for seed in (1, 1, 2)]
-    assert set(made[0]) == {b"gr\xfcn", b"haus", b"baum"}
-    np.testing.assert_array_equal(made[0][b"gr\xfcn"], made[1][b"gr\xfcn"])
-    assert (made[0][b"haus"] != made[2][b"haus"]).any()
+    runs = [train_word2vec(phrase_sentences(phrases, vocabulary), 5, seed) for seed in (1, 1, 2)]
+    assert set(runs[0]) == {b"gr\xfcn", b"haus", b"baum"}
+    np.testing.assert_array_equal(runs[0][b"gr\xfcn"], runs[1][b"gr\xfcn"])
+    assert (runs[0][b"haus"] != runs[2][b"haus"]).any()
     assert train_word2vec([], 5, 1) == {}
 
 
-def test_every_word_has_a_vector_and_a_seed_fixes_it():
+def test_every_word_has_a_vector_determined_by_the_seed():
     result = train_fasttext(TEXT, 8, 1)
     assert set(result) == {word for sentence in TEXT for word in sentence}
     assert all(vector.shape == (8,) and vector.dtype == np.float32 for vector in result.values())
-    again, other = train_fasttext(iter(TEXT), 8, 1), train_fasttext(TEXT, 8, 2)
-    assert all(np.array_equal(result[word], again[word]) for word in result)
-    assert not np.array_equal(result[b"cat"], other[b"cat"])
+    repeated, other_seed = train_fasttext(iter(TEXT), 8, 1), train_fasttext(TEXT, 8, 2)
+    assert all(np.array_equal(result[word], repeated[word]) for word in result)
+    assert not np.array_equal(result[b"cat"], other_seed[b"cat"])
     assert train_fasttext([], 8, 1) == {}
 
 
-def test_another_process_makes_the_same():
+def test_vectors_are_the_same_in_another_process():
     code = (
         "import sys; from tests.phrasetool.embeddings.test_training import TEXT, train_fasttext; "
         "sys.stdout.write(train_fasttext(TEXT, 8, 1)[b'cat'].tobytes().hex())"
@@ -80,15 +80,15 @@ def test_initial_vectors_without_their_first_component():
     rng = np.random.default_rng(2)
     words = [b"w%d" % i for i in range(50)]
     vocabulary = Vocabulary([b"<unk>", *words, b"fremd"])
-    # All words have a share of the same direction, of differing size, as frequency gives word2vec's.
+    # All vectors share one direction, to different degrees, as those of word2vec do because of word frequency.
     common = rng.normal(size=6)
     known = {word: (rng.normal(size=6) + 9 * rng.random() * common).astype(np.float32) for word in words}
-    kept, spread = (initial_vectors(vocabulary, known, 6, 0.3, np.random.default_rng(0), c) for c in (0, 1))
-    for made in (kept, spread):
-        np.testing.assert_allclose(made[1:51].mean(0), 0, atol=1e-6)
-        assert np.sqrt((made[1:51] ** 2).mean()) == pytest.approx(0.3, rel=1e-5)
-        np.testing.assert_array_equal(made[[0, 51]], kept[[0, 51]])
-    values = [np.linalg.svd(made[1:51], compute_uv=False) for made in (kept, spread)]
+    complete, reduced = (initial_vectors(vocabulary, known, 6, 0.3, np.random.default_rng(0), c) for c in (0, 1))
+    for vectors in (complete, reduced):
+        np.testing.assert_allclose(vectors[1:51].mean(0), 0, atol=1e-6)
+        assert np.sqrt((vectors[1:51] ** 2).mean()) == pytest.approx(0.3, rel=1e-5)
+        np.testing.assert_array_equal(vectors[[0, 51]], complete[[0, 51]])
+    values = [np.linalg.svd(vectors[1:51], compute_uv=False) for vectors in (complete, reduced)]
     assert values[0][0] > 5 * values[0][1]
     assert values[1][-1] < 1e-5
     np.testing.assert_allclose(values[1][:5] / values[1][0], values[0][1:] / values[0][1], rtol=1e-4)

@@ -1,4 +1,4 @@
-"""Candidates of source phrases, their selection and their text, against the same in plain Python."""
+"""Candidates of source phrases, their selection and their text, compared with plain Python."""
 
 from collections import defaultdict
 
@@ -20,14 +20,14 @@ from phrasetool.export.units import Texts, joined, lines_of
 from phrasetool.phrases import Phrases
 
 WORDS = 6
-# The entries of some sources: target words, and a value whose sums are exact.
+# Entries of some sources: target words, and a value whose sums are exact.
 ENTRY = st.tuples(st.lists(st.integers(0, WORDS - 1), max_size=4), st.integers(0, 8))
 ENTRIES = st.lists(ENTRY, min_size=1, max_size=4)
 TABLES = st.lists(st.tuples(st.lists(st.integers(0, 3), min_size=1, max_size=3), ENTRIES), max_size=8)
 
 
 def candidates_of(table, floor=0.0):
-    """Through the kernels."""
+    """Return the candidates of a table, computed by the kernels."""
     entries = [entry for _, group in table for entry in group]
     offsets = np.concatenate([[0], np.cumsum([len(group) for _, group in table])]).astype(np.int64)
     return word_probabilities(
@@ -42,7 +42,9 @@ def naive_candidates(entries, floor):
     for words, value in entries:
         for word in set(words):
             sums[word] += value / 8
-    return sorted(((w, p) for w, p in sums.items() if p >= floor and p > 0), key=lambda both: (-both[1], both[0]))
+    return sorted(
+        ((w, p) for w, p in sums.items() if p >= floor and p > 0), key=lambda candidate: (-candidate[1], candidate[0])
+    )
 
 
 def rows(found):
@@ -58,15 +60,15 @@ def test_probabilities_are_sums_over_translations(table, floor):
 
 
 @given(TABLES, st.integers(1, 3), st.lists(st.integers(0, WORDS - 1), max_size=2, unique=True))
-def test_a_phrase_has_what_its_words_do_not_bring(table, most, always):
-    # A source of one word stands once.
-    table = [(s, e) for k, (s, e) in enumerate(table) if len(s) > 1 or s not in [other for other, _ in table[:k]]]
+def test_candidates_of_a_phrase_are_not_those_of_its_words(table, most, always):
+    # A source of one word occurs once.
+    table = [(s, e) for k, (s, e) in enumerate(table) if len(s) > 1 or s not in [previous for previous, _ in table[:k]]]
     store = CandidateStore(None)
     store.append(candidates_of(table[:3]))
     if table[3:]:
         store.append(candidates_of(table[3:]))
     words, expected = {}, []
-    for wanted in (1, 0):
+    for is_first_pass in (1, 0):
         expected = []
         for source, entries in table:
             known = set(always)
@@ -74,7 +76,7 @@ def test_a_phrase_has_what_its_words_do_not_bring(table, most, always):
                 known.update(*(words.get(word, []) for word in source))
             chosen = [word for word, _ in naive_candidates(entries, 0) if word not in known][:most]
             expected.append(chosen)
-            if wanted and len(source) == 1:
+            if is_first_pass and len(source) == 1:
                 words[source[0]] = chosen
     selector = Selector(most, np.array(always, np.int32), WORDS)
     selector.learn(store.pieces(), 4)
@@ -82,7 +84,7 @@ def test_a_phrase_has_what_its_words_do_not_bring(table, most, always):
     assert result == expected
 
 
-def test_the_store_gives_back_what_it_took(monkeypatch):
+def test_the_store_returns_the_appended_candidates(monkeypatch):
     monkeypatch.setattr("phrasetool.export.candidates._TOGETHER", 2)
     table = [([k % 3], [([k % 4, 5], 8 - k)]) for k in range(5)]
     store, result = CandidateStore(None), candidates_of(table)
@@ -101,11 +103,11 @@ def test_units_get_the_mean_of_their_words():
         np.array([4, 4, 5, 3], np.int32), np.array([0.75, 0.25, 0.5, 1.0]),
     )  # fmt: skip
     units = {0: [7], 1: [7, 2]}
-    got = unit_candidates(
+    candidates = unit_candidates(
         [result, result], lambda sources: Phrases.from_lists([units[int(s[0])] for s in sources]), 6, 0.1
     )
-    assert got.sources.words.tolist() == [2, 7]
-    assert rows(got) == [[(5, 0.5), (4, 0.25)], [(4, (0.75 + 2 * 0.25) / 3), (5, 1 / 3)]]
+    assert candidates.sources.words.tolist() == [2, 7]
+    assert rows(candidates) == [[(5, 0.5), (4, 0.25)], [(4, (0.75 + 2 * 0.25) / 3), (5, 1 / 3)]]
 
 
 def test_most_frequent():

@@ -1,4 +1,4 @@
-"""Units of words: files of vocabularies and segmenters, and phrases in their pieces."""
+"""Subword units: vocabulary and segmenter files, and segmented phrases."""
 
 import json
 
@@ -30,7 +30,7 @@ def test_lists_number_their_tokens(tmp_path, text):
 
 
 def test_merges_split_as_subword_nmt_does(tmp_path):
-    # Of subword-nmt's description: the most frequent pairs of low, lower, newest, widest.
+    # From the description of subword-nmt: the most frequent pairs of low, lower, newest, widest.
     split = vocabulary(tmp_path, "#version: 0.2\ne s\nes t</w>\nl o\nlo w</w>\nlo w\n").segmenter
     assert [split(word) for word in ("low", "lowest", "west", "x")] == [
         ["low"], ["low@@", "est"], ["w@@", "est"], ["x"],
@@ -51,7 +51,7 @@ def table_of(segmenter, words, **options):
     return UnitTable(symbols, bytes.decode, segmenter, **options)
 
 
-def test_words_that_stood_without_a_space_have_two_forms(tmp_path):
+def test_words_that_may_follow_without_a_space_have_two_forms(tmp_path):
     result = unigram(tmp_path, ["▁", "▁ha", "us", "▁,", ",", "'", "s", "▁'s"])
     assert result.segmenter.glued(",") == (",",)
     assert result.segmenter.glued("'s") == ("'", "s")
@@ -82,7 +82,7 @@ def test_sentencepiece(tmp_path):
         read_vocabulary(str(tmp_path / "damaged"))
 
 
-def test_what_is_not_in_the_vocabulary_is_left_out():
+def test_units_outside_the_vocabulary_are_left_out():
     units = table_of(Words(), ["a", "b", "c"], known={"a", "c"})
     phrases = Phrases.from_lists([[0, 1, 2], [2]])
     assert units.units.join(units.expand(phrases).words) == b"a c c"
@@ -122,7 +122,7 @@ def test_a_missing_file(tmp_path):
         read_vocabulary(str(tmp_path / "none"))
 
 
-def test_new_words_get_units_as_they_come():
+def test_words_that_are_added_later_get_units():
     symbols = Symbols([b"a"])
     units = UnitTable(symbols, bytes.decode, Words())
     assert units.expand(Phrases.from_lists([[0]])).words.tolist() == [0]

@@ -1,4 +1,4 @@
-"""A kernel of another module than `some_kernels`: in a library it belongs to another part."""
+"""A kernel outside the module `some_kernels`, which a library holds in another part."""
 
 from phrasetool.kernels.jit import exact_kernel
 

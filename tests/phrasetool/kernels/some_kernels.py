@@ -1,4 +1,4 @@
-"""Kernels of every form, for the tests of what compiles them."""
+"""Kernels of every kind, for the tests of their compilation."""
 
 from typing import NamedTuple
 

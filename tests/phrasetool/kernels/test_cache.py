@@ -11,7 +11,7 @@ KERNEL = "def double(x):\n    return 2 * x\n"
 
 
 def called(folder):
-    """What a kernel gives in a new process, and how many loads from the cache and compilations there were."""
+    """Load and call the kernel as a new process would; return its result and the numbers of cache hits and misses."""
     spec = importlib.util.spec_from_file_location("kernel", folder / "kernel.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -38,17 +38,17 @@ def flipped(data):
 
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
-def test_damaged_files_are_made_again(folder, ending):
+def test_damaged_cache_files_are_replaced(folder, ending):
     (path,) = (folder / "__pycache__").glob(f"*.{ending}")
     whole = path.read_bytes()
-    for how in ("cut", "empty", "zeros", "bit"):
-        path.write_bytes(damage(how, whole))
-        assert called(folder) == (42, 0, 1), how
-        assert called(folder) == (42, 1, 0), how
+    for kind in ("cut", "empty", "zeros", "bit"):
+        path.write_bytes(damage(kind, whole))
+        assert called(folder) == (42, 0, 1), kind
+        assert called(folder) == (42, 1, 0), kind
 
 
 def test_no_folder_for_the_cache(tmp_path, monkeypatch):
-    """Neither the package's nor the user's can be made: files stand in their place."""
+    """The user's cache folder is used in place of the package's; if files block both, nothing is cached."""
     (tmp_path / "kernel.py").write_text(KERNEL)
     (tmp_path / "__pycache__").write_text("")
     for name in ("HOME", "XDG_CACHE_HOME"):
@@ -86,9 +86,9 @@ def no_home():
 
 
 def test_code_for_other_processors_is_not_kept(folder):
-    other = AVX2 if this_processor() == AVX512 else AVX512
+    processor = AVX2 if this_processor() == AVX512 else AVX512
     files = {path.name: path.read_bytes() for path in (folder / "__pycache__").iterdir()}
-    with compiling_for(other):
+    with compiling_for(processor):
         for _ in range(2):
             assert called(folder) == (42, 0, 1)
     assert {path.name: path.read_bytes() for path in (folder / "__pycache__").iterdir()} == files
@@ -107,16 +107,16 @@ inner = compile_by_numba(inner, {{"cache": True}})
 """
 
 
-def test_code_is_compiled_again_when_what_it_calls_has_changed(tmp_path, monkeypatch):
-    """Also where that is in another file: numba itself looks at the kernel's own."""
+def test_code_is_compiled_again_when_a_called_function_has_changed(tmp_path, monkeypatch):
+    """This includes functions in other files; numba itself checks only the file of the kernel."""
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "kernel.py").write_text(CALLING)
     expected = {(2, 0): 42, (2, 1): 44, (3, 1): 66}
     for number, ((factor, added), value) in enumerate(expected.items()):
-        other = tmp_path / "called_kernels.py"
-        other.write_text(CALLED.format(factor=factor, added=added))
-        # Not the same size and second as before, by which Python tells its own compiled code.
-        os.utime(other, (number, number))
+        path = tmp_path / "called_kernels.py"
+        path.write_text(CALLED.format(factor=factor, added=added))
+        # Python recognises its own compiled code by size and modification time in seconds, so change the time.
+        os.utime(path, (number, number))
         for compilations in (1, 0):
             sys.modules.pop("called_kernels", None)
             assert called(tmp_path) == (value, 1 - compilations, compilations)

@@ -17,7 +17,7 @@ from phrasetool.kernels.hashing import (
 )
 from phrasetool.phrases import Phrases
 
-# Test vectors of FNV-1a, from the page its module names.
+# Test vectors of FNV-1a, from the page cited in `phrasetool.kernels.hashing`.
 VECTORS = [
     (b"", 0xCBF29CE484222325, 0x811C9DC5),
     (b"a", 0xAF63DC4C8601EC8C, 0xE40C292C),
@@ -41,7 +41,7 @@ def homes(count, size):
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000, 4096])
-def test_neighbouring_keys_have_homes_all_over_a_table(size):
+def test_neighbouring_keys_are_spread_over_the_table(size):
     result = homes(20 * size, size)
     assert result.min() == 0
     assert result.max() == size - 1
@@ -53,9 +53,9 @@ def mixed(first, second):
     return mix(mix(np.uint64(2), first), second)
 
 
-def test_the_order_of_what_is_mixed_counts():
-    seen = {int(mixed(a, b)) for a in range(-20, 20) for b in range(-20, 20)}
-    assert len(seen) == 1600
+def test_mixing_depends_on_the_order_of_the_values():
+    hashes = {int(mixed(a, b)) for a in range(-20, 20) for b in range(-20, 20)}
+    assert len(hashes) == 1600
 
 
 @njit

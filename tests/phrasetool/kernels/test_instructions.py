@@ -1,4 +1,4 @@
-"""Instructions that kernels name: prefetching, sums and products, against NumPy."""
+"""Processor instructions in kernels: prefetching, and sums of products compared with NumPy."""
 
 import pickle
 
@@ -12,7 +12,7 @@ from phrasetool.kernels.instructions import LANES, ROWS, Intrinsic, add_products
 from phrasetool.kernels.processors import ANY, AVX2, compiling_for, this_processor
 
 
-def test_its_module_is_watched(monkeypatch):
+def test_the_module_of_an_intrinsic_is_watched(monkeypatch):
     name = instructions.__name__
     assert name in building._modules_of_kernels()
     monkeypatch.setattr(jit, "_watched", {})
@@ -20,7 +20,7 @@ def test_its_module_is_watched(monkeypatch):
     assert jit._watched == {name: jit.checksum(instructions.__file__)}
 
 
-def test_numba_caches_it_by_its_name():
+def test_intrinsics_are_pickled_by_name():
     assert pickle.loads(pickle.dumps(instructions.add_products)) is instructions.add_products
     assert pickle.loads(pickle.dumps(instructions.prefetch)) is instructions.prefetch
 
@@ -37,8 +37,8 @@ def _of_matrix(array, row, column):
     return array[0, 0]
 
 
-def test_the_line_of_the_element_is_asked_for():
-    """One instruction, scaled by the size of an item."""
+def test_prefetch_is_compiled_to_the_instruction():
+    """The compiled code has the instruction, for items of every size."""
     for dtype in (np.uint8, np.int32, np.float64):
         assert _of_vector(np.arange(5, dtype=dtype), 3) == 0
         code = next(text for kinds, text in _of_vector.inspect_llvm().items() if str(np.dtype(dtype)) in str(kinds[0]))
@@ -48,13 +48,13 @@ def test_the_line_of_the_element_is_asked_for():
 
 
 @pytest.mark.parametrize("index", [-1, 5, 10**12, -(10**12)])
-def test_nothing_is_read(index):
-    """Beyond the ends, where a load would end the process."""
+def test_prefetch_reads_nothing(index):
+    """Indices beyond the ends are harmless, where a load would crash the process."""
     assert _of_vector(np.arange(5), index) == 0
     assert _of_matrix(np.ones((2, 3)), index, index) == 1
 
 
-def test_only_of_contiguous_arrays_by_whole_indices():
+def test_prefetch_requires_contiguous_arrays_and_integer_indices():
     for arguments in ((np.arange(6)[::2], 1), (np.arange(6), 1.5), (np.zeros((2, 3)), 1)):
         with pytest.raises(TypingError):
             _of_vector(*arguments)
@@ -100,7 +100,7 @@ def test_sums_have_the_bits_of_the_plain_loop(begin, end, add, processor):
 def check_sums(begin, end, columns, add, processor):
     rng = np.random.default_rng(end)
     weights = rng.normal(size=(end + 2, columns)).astype(np.float32)
-    # What stands outside is not read.
+    # Columns outside [begin, end) are not read.
     x = np.full((ROWS, end + 3), np.nan, np.float32)
     x[:, begin:end] = rng.normal(size=(ROWS, end - begin))
     y = rng.normal(size=(ROWS, columns)).astype(np.float32)
@@ -114,7 +114,7 @@ def check_sums(begin, end, columns, add, processor):
     np.testing.assert_allclose(result, exact, atol=1e-4)
 
 
-def test_only_rows_of_float32_one_behind_the_other():
+def test_sums_require_contiguous_rows_of_float32():
     good = np.zeros((ROWS, LANES), np.float32)
     for bad in (good.astype(np.float64), good.T, good[:, ::2], good[0]):
         for arguments in ((bad, good[0], good, good), (good, good[0], bad, good), (good, good[0], good, bad)):

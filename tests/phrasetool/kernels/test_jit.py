@@ -24,7 +24,7 @@ SIGNATURES = f"""\
 {MODULE}:total int32:2Aw int64 (int64,int64) bool
 {OTHER_MODULE}:negated int64
 """
-# Run where a library is used and where numba compiles; what they print has to be the same.
+# Run with a library and with numba; the output must be the same.
 CALLS = f"""
 import sys
 import numpy as np
@@ -103,7 +103,7 @@ CODES = st.sampled_from(
 
 
 @given(CODES, CODES)
-def test_a_code_accepts_what_can_be_read_as_it(expected, given):
+def test_a_code_accepts_itself_and_codes_of_stricter_arrays(expected, given):
     items = [code.partition(":") for code in (expected, given)]
     array = all(shape for _, _, shape in items) and items[0][0] == items[1][0] and items[0][2][0] == items[1][2][0]
     looser = array and items[0][2][1] in ("A", items[1][2][1]) and items[0][2][2] in ("r", items[1][2][2])
@@ -134,7 +134,7 @@ def test_types_of_codes(code):
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """An environment in which the test kernels have a library."""
+    """Build a library of the test kernels, and return environment variables with which it is used."""
     folder = tmp_path_factory.mktemp("library")
     (folder / building.SIGNATURES).write_text(SIGNATURES)
     environment = {key: value for key, value in os.environ.items() if key not in (jit.MODE, jit.RECORD)}
@@ -155,15 +155,15 @@ def calls(environment, mode, code=CALLS):
 
 
 @pytest.mark.slow
-def test_a_library_does_what_numba_does(library):
-    ours, numbas = calls(library, "ahead"), calls(library, "numba")
-    assert (ours.stderr, numbas.stderr) == ("False\n", "True\n")
-    assert ours.stdout == numbas.stdout
-    assert ours.stdout.endswith("a limit below 0\n")
+def test_a_library_gives_the_same_results_as_numba(library):
+    compiled, reference = calls(library, "ahead"), calls(library, "numba")
+    assert (compiled.stderr, reference.stderr) == ("False\n", "True\n")
+    assert compiled.stdout == reference.stdout
+    assert compiled.stdout.endswith("a limit below 0\n")
 
 
 @pytest.mark.slow
-def test_what_the_library_lacks_goes_to_numba(library):
+def test_calls_missing_from_the_library_are_compiled_by_numba(library):
     code = f"""
 import numpy as np
 from {MODULE} import dot, total
@@ -190,7 +190,7 @@ def test_a_changed_source_makes_the_library_invalid(library, tmp_path):
         assert calls(library, "").stderr == "True\n"
         manifest.write_text(before[:100])
         assert calls(library, "").stderr == "True\n"
-        # Those of earlier versions: in one part, and in parts of other names.
+        # Manifests of earlier versions: libraries in one part, and in parts with other names.
         former = {key: value for key, value in json.loads(before).items() if key != "parts"}
         former["kernels"] = {name: [entry[1:] for entry in some] for name, some in former["kernels"].items()}
         manifest.write_text(json.dumps(former))
@@ -217,7 +217,7 @@ def test_every_library_that_holds_kernels_of_a_changed_module_is_invalid(monkeyp
     assert {expected: library.valid for expected, library in libraries.items()} == {
         now: True, now + 1: False, None: True, "no part": True,
     }  # fmt: skip
-    # Without sources nothing can be compared.
+    # A module without a source file cannot be compared.
     jit.watch("other", str(tmp_path / "missing.py"))
     assert jit._watched == {"module": now, "other": None}
     libraries[now].check("module", None)
@@ -225,8 +225,8 @@ def test_every_library_that_holds_kernels_of_a_changed_module_is_invalid(monkeyp
 
 
 @pytest.mark.slow
-def test_a_library_that_is_loaded_late_is_compared_with_what_was_watched_before(library):
-    """Of another package, whose kernels are compiled into its own."""
+def test_a_library_is_compared_with_modules_watched_before_it_was_loaded(library):
+    """The library of a package may contain kernels of another package."""
     manifest = next((Path(library["XDG_CACHE_HOME"])).rglob(jit.MANIFEST))
     before = manifest.read_text()
     start = before.index('"sources": {') + len('"sources": {')
@@ -237,7 +237,7 @@ def test_a_library_that_is_loaded_late_is_compared_with_what_was_watched_before(
         manifest.write_text(before)
 
 
-def test_what_is_called_can_be_recorded(tmp_path):
+def test_kernel_calls_can_be_recorded(tmp_path):
     record = tmp_path / "record"
     environment = {**os.environ, jit.RECORD: str(record), "PYTHONPATH": f"{ROOT}:{ROOT / 'cli'}"}
     environment.pop(jit.MODE, None)
@@ -248,18 +248,18 @@ def test_what_is_called_can_be_recorded(tmp_path):
     assert not any("doubled" in line for line in collected)
 
 
-def test_kernels_import_no_scipy_and_leave_it_as_it_is():
+def test_kernels_neither_import_nor_change_scipy():
     outcome = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env=clean_environment()
     )
     assert outcome.stdout.splitlines() == ["False", "[1.0, 1.0]"]
 
 
-def test_packages_are_compiled_side_by_side_and_report_each_kernel(tmp_path, monkeypatch):
-    """What `phrasetool compile` does, with two small packages in place of its own."""
+def test_packages_are_compiled_in_parallel_and_report_each_kernel(tmp_path, monkeypatch):
+    """`phrasetool compile` does the same with its own packages."""
     names = ["first_kernels", "second_kernels"]
-    of_demo, of_others = f"{MODULE}:dot float32:1Cr float32:1Cr", f"{OTHER_MODULE}:negated int64"
-    lists = [[building.OF_DEMO, of_demo], [building.OF_DEMO, of_demo, building.OF_OTHERS, of_others]]
+    demo_call, other_call = f"{MODULE}:dot float32:1Cr float32:1Cr", f"{OTHER_MODULE}:negated int64"
+    lists = [[building.OF_DEMO, demo_call], [building.OF_DEMO, demo_call, building.OF_OTHERS, other_call]]
     for name, lines in zip(names, lists, strict=True):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("")
@@ -272,32 +272,32 @@ def test_packages_are_compiled_side_by_side_and_report_each_kernel(tmp_path, mon
     def compiled(demo=False):
         ticks = []
         built = building.build_all(names, lambda: ticks.append(1), demo)
-        assert len(ticks) == building.count_kernels(names, demo) == sum(one.kernels for one in built.values())
-        assert {name: one.place for name, one in built.items()} == {name: str(tmp_path / name) for name in names}
+        assert len(ticks) == building.count_kernels(names, demo) == sum(build.kernels for build in built.values())
+        assert {name: build.place for name, build in built.items()} == {name: str(tmp_path / name) for name in names}
         return [built[name].kernels for name in names]
 
     # The kernels of the demo alone, then the missing ones; existing parts are not compiled again.
     assert compiled(demo=True) == [1, 1]
-    first = times()
-    assert set(first) == {Path(name, jit.part_file(0)) for name in names}
+    demo_times = times()
+    assert set(demo_times) == {Path(name, jit.part_file(0)) for name in names}
     assert compiled() == [1, 2]
-    whole = times()
-    # Kernels of the demo and others are in two parts, which were compiled by two processes.
-    assert set(whole) - set(first) == {Path(names[1], jit.part_file(1))}
-    assert first.items() <= whole.items()
+    all_times = times()
+    # The kernels of the demo and the others are in two parts, which were compiled by two processes.
+    assert set(all_times) - set(demo_times) == {Path(names[1], jit.part_file(1))}
+    assert demo_times.items() <= all_times.items()
     manifest = json.loads((tmp_path / names[1] / jit.MANIFEST).read_bytes())
     assert manifest["parts"] == [0, 1]
     loaded = jit.Library(functools.partial(jit._load_part, names[1], tmp_path / names[1]), manifest)
     ones = np.ones(3, np.float32)
-    assert loaded.find(*_call(of_demo))(ones, ones) == 3
-    assert loaded.find(*_call(of_others))(7) == -7
-    # A current library is left alone, even if only a part of it is requested; one whose list has changed is compiled.
+    assert loaded.find(*_call(demo_call))(ones, ones) == 3
+    assert loaded.find(*_call(other_call))(7) == -7
+    # An up-to-date library is not rebuilt, even if only a part of it is requested; one whose list has changed is.
     assert (compiled(), compiled(demo=True)) == ([1, 2], [1, 1])
-    assert times() == whole
+    assert times() == all_times
     changed = tmp_path / names[0] / building.SIGNATURES
     changed.write_text(changed.read_text() + f"{MODULE}:count_nan float64:1Cw int64\n")
     assert compiled() == [2, 2]
-    assert {path.parts[0] for path, time in times().items() if whole.get(path) != time} == {names[0]}
+    assert {path.parts[0] for path, time in times().items() if all_times.get(path) != time} == {names[0]}
 
 
 def _call(line):

@@ -14,16 +14,16 @@ def sigmoid(x):
 
 
 def naive_states(inputs, weights, back):
-    """An LSTM in obvious NumPy, float64."""
+    """Return the states of an LSTM, computed in plain NumPy and float64."""
     units = len(weights.recurrent)
     state, cell = np.zeros(units), np.zeros(units)
     result = np.zeros((len(inputs), units))
-    for place in range(len(inputs))[:: -1 if back else 1]:
-        gates = inputs[place] @ weights.inputs + weights.bias + state @ weights.recurrent
+    for position in range(len(inputs))[:: -1 if back else 1]:
+        gates = inputs[position] @ weights.inputs + weights.bias + state @ weights.recurrent
         i, f, g, o = np.split(gates, 4)
         cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
         state = sigmoid(o) * np.tanh(cell)
-        result[place] = state
+        result[position] = state
     return result
 
 
@@ -58,8 +58,8 @@ def test_large_gates_do_not_overflow():
 
 
 def test_no_texts_have_no_states():
-    none = Phrases.from_lists([])
-    assert lstm_states(np.zeros((1, 8), np.float32), none.words, np.zeros((2, 8), np.float32), none, False).shape == (
+    texts = Phrases.from_lists([])
+    assert lstm_states(np.zeros((1, 8), np.float32), texts.words, np.zeros((2, 8), np.float32), texts, False).shape == (
         0,
         2,
     )
@@ -67,10 +67,10 @@ def test_no_texts_have_no_states():
 
 def test_products_have_one_thread_inside():
     with one_blas_thread():
-        assert {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"} == {1}
+        assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {1}
 
 
-def test_without_the_package_nothing_is_done(monkeypatch):
+def test_without_threadpoolctl_nothing_happens(monkeypatch):
     monkeypatch.setitem(sys.modules, "threadpoolctl", None)
     with one_blas_thread() as entered:
         assert entered is None

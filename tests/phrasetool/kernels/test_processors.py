@@ -13,7 +13,7 @@ from phrasetool.kernels.processors import (
 )
 
 
-def test_this_machine_has_what_its_kind_has():
+def test_this_machine_has_the_features_of_its_processor():
     assert not missing_features(this_processor().features)
     assert not missing_features(common_processor().features)
     assert missing_features(["AVX2", "no such thing"])[-1] == "no such thing"
@@ -21,8 +21,8 @@ def test_this_machine_has_what_its_kind_has():
 
 @pytest.mark.parametrize(("lacks", "this", "common"), [((), AVX512, AVX2), (("AVX512BW",), AVX2, AVX2),
                                                        (("AVX512BW", "FMA3"), ANY, ANY)])  # fmt: skip
-def test_the_widest_registers_that_there_are(monkeypatch, lacks, this, common):
-    monkeypatch.setattr(processors, "missing_features", lambda wanted: [name for name in wanted if name in lacks])
+def test_the_widest_available_registers_are_chosen(monkeypatch, lacks, this, common):
+    monkeypatch.setattr(processors, "missing_features", lambda names: [name for name in names if name in lacks])
     assert (this_processor(), common_processor()) == (this, common)
 
 

@@ -21,13 +21,13 @@ def cosines(first, second):
     return np.sum(first * second, axis=-1) / np.maximum(lengths, 1e-9)
 
 
-def test_it_is_the_model_of_the_folder(model, model_folder):
+def test_a_model_is_loaded_from_its_folder(model, model_folder):
     loaded = load_model(str(model_folder))
     assert (loaded.dimension, loaded.signature) == (10, model.signature)
     assert repr(loaded) == f"<PhraseModel {model.signature}, 14 source and 14 target words>"
 
 
-def test_vectors_have_length_one_and_those_of_no_words_are_zero(phrase_model):
+def test_vectors_have_length_one_and_those_of_empty_phrases_are_zero(phrase_model):
     for side, phrases in (("source", SOURCES), ("target", [*TARGETS[:3], ""])):
         for transformed in (False, True):
             vectors = phrase_model.encode(phrases, side, transformed=transformed)
@@ -44,7 +44,7 @@ def test_similarities_are_cosines_in_the_space_of_the_other_language(phrase_mode
     assert len({round(float(value), 4) for value in result[:3].ravel()}) == 6
 
 
-def test_the_words_it_knows_are_those_of_the_side(phrase_model):
+def test_known_words_are_those_of_the_side(phrase_model):
     assert phrase_model.knows(["das", "the", "the haus", "", "qq"], "source").tolist() == [
         True,
         False,
@@ -57,11 +57,11 @@ def test_the_words_it_knows_are_those_of_the_side(phrase_model):
 
 @pytest.mark.parametrize("among", ["source", "target"])
 def test_the_nearest_come_first_and_ties_in_their_order(phrase_model, among):
-    # What a side does not know is one unknown word.
+    # All words that a side does not know are the same unknown word, so there are ties.
     candidates = ["house", "das", "haus", "the", "not", "house", "the house"]
     result = phrase_model.nearest("das haus", candidates, 5, among=among)
-    wanted = phrase_model.encode(["das haus"], "source", transformed=among == "target")[0]
-    expected = cosines(phrase_model.encode(candidates, among), wanted)
+    query = phrase_model.encode(["das haus"], "source", transformed=among == "target")[0]
+    expected = cosines(phrase_model.encode(candidates, among), query)
     order = sorted(range(7), key=lambda i: (-expected[i], i))[:5]
     assert result.columns.tolist() == ["phrase", "similarity"]
     assert result.phrase.tolist() == [candidates[i] for i in order]
@@ -71,25 +71,25 @@ def test_the_nearest_come_first_and_ties_in_their_order(phrase_model, among):
 
 
 def test_one_string_is_not_several_phrases(phrase_model):
-    for ask in (
+    for call in (
         lambda: phrase_model.encode("das haus", "source"),
         lambda: phrase_model.knows("das haus", "source"),
         lambda: phrase_model.similarity("das", ["the"]),
         lambda: phrase_model.similarity(["das"], "the"),
     ):
         with pytest.raises(TypeError, match=r"^expected several phrases, found one string$"):
-            ask()
+            call()
 
 
-def test_a_side_that_is_none_is_refused(phrase_model):
-    for ask in (
+def test_unknown_sides_are_refused(phrase_model):
+    for call in (
         lambda: phrase_model.encode(["das"], "german"),
         lambda: phrase_model.knows(["das"], "german"),
         lambda: phrase_model.nearest("das", ["the"], among="german"),
         lambda: phrase_model.nearest("das", ["the"], side="german"),
     ):
         with pytest.raises(ValueError, match=r"^a side is source or target, not 'german'$"):
-            ask()
+            call()
 
 
 def test_pairs_need_both_sides(phrase_model):
@@ -104,7 +104,7 @@ def test_a_phrase_that_is_too_long():
         PhraseModel(BilingualModel(vocabulary, vocabulary, *sides, kind)).encode(["a " * 512], "source")
 
 
-def test_a_model_of_something_else_is_refused(tmp_path):
+def test_models_of_other_families_are_refused(tmp_path):
     make().save(tmp_path / "autoencoder")
     with pytest.raises(ModelError, match="this needs a model of phrase pairs"):
         PhraseModel.load(tmp_path / "autoencoder")

@@ -1,4 +1,4 @@
-"""Models of sentences in Python: each gives what its command writes."""
+"""Python interfaces of sentence models: results equal the output of the commands."""
 
 import numpy as np
 import pytest
@@ -12,20 +12,20 @@ from tests.phrasetool.autoencoder.test_model import make
 from tests.phrasetool.tagger.test_model import tagger
 from tests.syntax_models import random_syntax_model, toy_lines
 
-# Ordinary words, one that no model knows, one of Moses' escapes, and a byte that is not UTF-8.
+# Ordinary words, an unknown word, an escape sequence of Moses, and a byte that is not UTF-8.
 SENTENCES = ["a b &apos;s c", "b", "strange a", "c \udcff a a"]
 
 
 @pytest.fixture
 def at(tmp_path):
-    """Save a model, and write the sentences as a file; returns both paths."""
+    """Return a function that saves a model, writes sentences to a file, and returns both paths."""
 
-    def done(model, sentences):
+    def save(model, sentences):
         model.save(tmp_path / "model")
         text = "".join(f"{sentence}\n" for sentence in sentences).encode("utf-8", "surrogateescape")
         return tmp_path / "model", write(tmp_path / "text", text)
 
-    return done
+    return save
 
 
 def lines_of(path):

@@ -10,7 +10,7 @@ def arrays(**changes):
     return {"matrix": np.ones((2, 3), np.float32), "bias": np.zeros(2, np.float32), **changes}
 
 
-def test_arrays_that_fit_pass_and_more_of_them_are_no_matter():
+def test_valid_arrays_pass_and_additional_arrays_are_ignored():
     check_arrays(arrays(more=np.array(["text"])), SHAPES)
 
 
@@ -24,11 +24,11 @@ def test_arrays_that_fit_pass_and_more_of_them_are_no_matter():
         ({"matrix": np.full((2, 3), np.nan, np.float32)}, "^matrix holds values that are not finite$"),
     ],
 )
-def test_the_array_that_does_not_fit_is_named(changes, message):
+def test_the_invalid_array_is_named(changes, message):
     with pytest.raises(ValueError, match=message):
         check_arrays(arrays(**changes), SHAPES)
 
 
-def test_an_array_that_is_missing():
+def test_a_missing_array():
     with pytest.raises(KeyError, match="bias"):
         check_arrays({"matrix": arrays()["matrix"]}, SHAPES)

@@ -19,7 +19,7 @@ from tests.conftest import random_encoder
 
 @pytest.fixture
 def copy(model_folder, tmp_path):
-    """A model without checksums, as they were once saved: what is wrong with its files has to be found in them."""
+    """Copy a model without its checksums, like old models, so that errors must be detected in the files themselves."""
     folder = shutil.copytree(model_folder, tmp_path / "copy")
     edit_config(folder, sha256={})
     return folder
@@ -49,18 +49,18 @@ def refused(folder, *names):
 
 
 def test_round_trip(any_model, any_model_folder):
-    model, again = any_model, load_saved_model(str(any_model_folder))
-    assert again.weights().keys() == model.weights().keys()
+    model, loaded = any_model, load_saved_model(str(any_model_folder))
+    assert loaded.weights().keys() == model.weights().keys()
     for name, array in model.weights().items():
-        np.testing.assert_array_equal(again.weights()[name], array)
-    assert again.source_vocabulary.words == model.source_vocabulary.words
-    assert again.source_vocabulary.counts.tolist() == model.source_vocabulary.counts.tolist()
-    assert again.target_vocabulary.words == model.target_vocabulary.words
-    assert again.training == {"loss": "none"}
-    assert again.signature == model.signature
-    assert again.kind == model.kind
+        np.testing.assert_array_equal(loaded.weights()[name], array)
+    assert loaded.source_vocabulary.words == model.source_vocabulary.words
+    assert loaded.source_vocabulary.counts.tolist() == model.source_vocabulary.counts.tolist()
+    assert loaded.target_vocabulary.words == model.target_vocabulary.words
+    assert loaded.training == {"loss": "none"}
+    assert loaded.signature == model.signature
+    assert loaded.kind == model.kind
     label = model.kind.name.replace("-", "_")
-    assert again.columns == (f"{label}_st", f"{label}_ts")
+    assert loaded.columns == (f"{label}_st", f"{label}_ts")
 
 
 def test_files_of_a_folder(model_folder):
@@ -153,7 +153,7 @@ def test_other_format_version(copy, version):
     ],
     ids=str,
 )
-def test_config_that_does_not_fit(copy, changes):
+def test_invalid_configs(copy, changes):
     edit_config(copy, **changes)
     refused(copy, "config.json")
 
@@ -178,7 +178,7 @@ def transpose(name):
     ],
     ids=["W1", "W2", "L", "missing", "swapped", "float64", "float16", "NaN", "short", "none"],
 )
-def test_weights_that_do_not_fit(copy, change):
+def test_invalid_weights(copy, change):
     edit_weights(copy, change)
     refused(copy)
 
@@ -212,12 +212,12 @@ def test_a_file_that_was_not_saved_with_the_others(model_folder, tmp_path, name,
 
 
 @pytest.mark.parametrize("sums", [[], {"../config.json": "0"}, {"/dev/zero": "0"}, {"gone": "0"}])
-def test_checksums_that_make_no_sense(copy, sums):
+def test_invalid_checksums(copy, sums):
     edit_config(copy, sha256=sums)
     refused(copy, "copy")
 
 
-def test_a_config_nested_without_end(copy):
+def test_a_deeply_nested_config(copy):
     (copy / "config.json").write_text("[" * 100_000)
     assert "not valid JSON" in refused(copy)
 
@@ -244,7 +244,7 @@ def test_sides_swapped(copy):
     ],
     ids=str,
 )
-def test_encoders_that_are_not_known_or_do_not_fit(tmp_path, changes, names):
+def test_unknown_encoders_and_invalid_options(tmp_path, changes, names):
     vocabulary, kind = Vocabulary([b"<unk>", b"a"]), MeanMax(word_units=6, heads=2)
     sides = [random_encoder(kind, 2, 12, seed) for seed in (1, 2)]
     BilingualModel(vocabulary, vocabulary, *sides, kind).save(tmp_path / "m")
@@ -252,7 +252,7 @@ def test_encoders_that_are_not_known_or_do_not_fit(tmp_path, changes, names):
     refused(tmp_path / "m", *names)
 
 
-def test_an_autoencoder_does_not_score_pairs_nor_the_other_way_round(model_folder, copy):
+def test_autoencoders_and_models_of_pairs_are_not_interchangeable(model_folder, copy):
     assert BilingualModel.load(model_folder).kind == Rae()
     with pytest.raises(ModelError, match=r"a model of phrase pairs; this needs an autoencoder of one language$"):
         AutoencoderModel.load(model_folder)
@@ -261,7 +261,7 @@ def test_an_autoencoder_does_not_score_pairs_nor_the_other_way_round(model_folde
         BilingualModel.load(copy)
 
 
-def test_folder_that_cannot_be_made(model, tmp_path):
+def test_a_folder_that_cannot_be_created(model, tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(PhraseToolError, match="file"):
         model.save(tmp_path / "file")
@@ -288,24 +288,24 @@ ARRAYS = {"b": np.arange(6, dtype=np.float32).reshape(2, 3), "a": np.zeros(2, np
 WORDS = Vocabulary([b"<unk>", b"x"], [1, 1])
 
 
-def test_all_that_makes_a_model_in_order():
+def test_the_identity_covers_all_parts_of_a_model_in_order():
     expected = hashlib.sha256(b"head" + b"a" + bytes(8) + b"b" + ARRAYS["b"].tobytes() + b"<unk>\nx" * 2 + b"tail")
     assert model_identity("head", ARRAYS, (WORDS, WORDS), "tail") == expected.hexdigest()[:8]
 
 
-def test_a_view_counts_as_what_it_shows():
-    turned = {**ARRAYS, "b": np.ascontiguousarray(ARRAYS["b"].T).T}
-    assert model_identity("", turned, (WORDS,)) == model_identity("", ARRAYS, (WORDS,))
+def test_the_identity_does_not_depend_on_the_memory_layout():
+    transposed = {**ARRAYS, "b": np.ascontiguousarray(ARRAYS["b"].T).T}
+    assert model_identity("", transposed, (WORDS,)) == model_identity("", ARRAYS, (WORDS,))
 
 
-def test_every_difference_shows():
-    other = Vocabulary([b"<unk>", b"y"], [1, 1])
-    result = [
+def test_every_difference_changes_the_identity():
+    other_vocabulary = Vocabulary([b"<unk>", b"y"], [1, 1])
+    identities = [
         model_identity("", ARRAYS, (WORDS,)),
         model_identity("h", ARRAYS, (WORDS,)),
         model_identity("", ARRAYS, (WORDS,), "t"),
-        model_identity("", ARRAYS, (other,)),
+        model_identity("", ARRAYS, (other_vocabulary,)),
         model_identity("", {**ARRAYS, "a": np.ones(2, np.float32)}, (WORDS,)),
         model_identity("", {"b": ARRAYS["b"], "c": ARRAYS["a"]}, (WORDS,)),
     ]
-    assert len(set(result)) == len(result)
+    assert len(set(identities)) == len(identities)

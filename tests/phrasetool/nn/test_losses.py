@@ -31,7 +31,7 @@ def test_in_batch_equals_the_obvious_formula_and_so_does_its_gradient(smoothing,
     rng = np.random.default_rng(2)
     similarities = torch.tensor(rng.uniform(-1, 1, (6, 6)), requires_grad=True)
     shares = rng.uniform(0.01, 1, (2, 6)) if corrected else (None, None)
-    logs = tuple(torch.tensor(np.log(one)) for one in shares) if corrected else None
+    logs = tuple(torch.tensor(np.log(side_shares)) for side_shares in shares) if corrected else None
     result = in_batch_cross_entropy(similarities, 0.2, smoothing, logs)
     naive = in_batch(similarities.detach().numpy(), 0.2, smoothing, *shares)
     np.testing.assert_allclose(result.detach().numpy(), naive, rtol=1e-9)
@@ -39,11 +39,11 @@ def test_in_batch_equals_the_obvious_formula_and_so_does_its_gradient(smoothing,
 
 
 def fitted_scores(pairs, weights, corrected):
-    """The score matrix that minimises the weighted loss over all pairs as one batch, without constraints.
+    """Return the score matrix that minimises the weighted loss over all pairs as one batch, without constraints.
 
     Args:
-        pairs: of a source and a target, int, shape (B, 2); a pair may occur several times.
-        weights: of their losses, shape (B,).
+        pairs: numbers of source and target, int, shape (B, 2); a pair may occur several times.
+        weights: weights of the losses of the pairs, shape (B,).
         corrected: whether candidates are corrected for their frequency.
     """
     s, t = torch.tensor(pairs).T
@@ -63,13 +63,13 @@ def fitted_scores(pairs, weights, corrected):
 
 
 def centred(matrix):
-    """Without what is constant over the whole matrix."""
+    """Return the matrix minus its mean."""
     return matrix - matrix.mean()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_optimum_is_the_log_probability_and_without_correction_the_pointwise_mutual_information(weighted):
-    """Counts of a toy distribution come from repeated pairs, or from pairs that occur once and weigh as much."""
+    """Counts of a toy distribution are given by repeated pairs, or by the weights of pairs that occur once."""
     rng = np.random.default_rng(7)
     counts = rng.integers(1, 9, (4, 5)) * np.array([1, 4, 1, 12, 2])
     cells = np.argwhere(counts > 0)
@@ -83,7 +83,7 @@ def test_the_optimum_is_the_log_probability_and_without_correction_the_pointwise
 
     corrected = fitted_scores(pairs, weights, corrected=True)
     np.testing.assert_allclose(centred(corrected), centred(joint), atol=1e-3)
-    # That is log p(t|s) plus a constant for each source.
+    # These scores are log p(t|s) plus a constant for each source.
     constants = corrected - given_source
     np.testing.assert_allclose(constants, np.repeat(constants[:, :1], 5, axis=1), atol=1e-3)
 
@@ -117,39 +117,39 @@ def value_and_gradient(kappas, dimension, dtype=torch.float64):
 
 @pytest.mark.parametrize("dimension", [1, 2, 3, 4, 5, 9, 33, 34, 35, 50, 51, 100, 256, 300, 512, 777, 1024, 2048])
 def test_value_and_gradient_against_mpmath(dimension):
-    stated = np.array([naive.log_normaliser(kappa, dimension) for kappa in KAPPAS])
+    expected = np.array([naive.log_normaliser(kappa, dimension) for kappa in KAPPAS])
     value, gradient = value_and_gradient(KAPPAS, dimension)
-    np.testing.assert_allclose(value, stated[:, 0], rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(gradient, stated[:, 1], rtol=1e-8)
-    # Against what single precision makes of the same concentrations.
+    np.testing.assert_allclose(value, expected[:, 0], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(gradient, expected[:, 1], rtol=1e-8)
+    # Concentrations that are rounded to single precision.
     single = KAPPAS.astype(np.float32)
-    stated = np.array([naive.log_normaliser(kappa, dimension) for kappa in single])
+    expected = np.array([naive.log_normaliser(kappa, dimension) for kappa in single])
     value, gradient = value_and_gradient(single, dimension, torch.float32)
-    np.testing.assert_allclose(value, stated[:, 0], rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(gradient, stated[:, 1], rtol=1e-6)
+    np.testing.assert_allclose(value, expected[:, 0], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(gradient, expected[:, 1], rtol=1e-6)
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 10, 50, 64, 100])
 def test_against_scipy_where_it_neither_underflows_nor_overflows(dimension):
     order = dimension / 2 - 1
     scaled = scipy.special.ive(order, KAPPAS[1:])
-    fine = scaled > 1e-280
-    assert fine.sum() > 15
-    kappas = KAPPAS[1:][fine]
-    stated = order * np.log(kappas) - dimension / 2 * math.log(2 * math.pi) - np.log(scaled[fine]) - kappas
+    usable = scaled > 1e-280
+    assert usable.sum() > 15
+    kappas = KAPPAS[1:][usable]
+    expected = order * np.log(kappas) - dimension / 2 * math.log(2 * math.pi) - np.log(scaled[usable]) - kappas
     value, gradient = value_and_gradient(kappas, dimension)
-    np.testing.assert_allclose(value, stated, rtol=1e-6, atol=1e-6)
-    ratio = scipy.special.ive(order + 1, kappas) / scaled[fine]
+    np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-6)
+    ratio = scipy.special.ive(order + 1, kappas) / scaled[usable]
     np.testing.assert_allclose(gradient, -ratio, rtol=1e-6)
 
 
 def test_closed_forms():
     kappas = np.logspace(-3, 2, 20)
-    for dimension, stated in (
+    for dimension, expected in (
         (1, -np.log(2 * np.cosh(kappas))),
         (3, np.log(kappas / (4 * np.pi * np.sinh(kappas)))),
     ):
-        np.testing.assert_allclose(value_and_gradient(kappas, dimension)[0], stated, rtol=1e-8)
+        np.testing.assert_allclose(value_and_gradient(kappas, dimension)[0], expected, rtol=1e-8)
     # Without concentration, the density is one over the surface of the sphere.
     for dimension, surface in ((1, 2), (2, 2 * math.pi), (3, 4 * math.pi), (4, 2 * math.pi**2)):
         value, gradient = value_and_gradient([0.0], dimension)
@@ -191,20 +191,20 @@ def test_a_dimension_below_one_is_refused():
 @pytest.mark.parametrize("rows", [1, 256, 300])
 def test_the_cross_entropy_equals_torchs(rows):
     torch.manual_seed(rows)
-    wanted = torch.randint(0, 40, (rows,))
+    targets = torch.randint(0, 40, (rows,))
     results = []
     for own in (True, False):
         torch.manual_seed(1)
         hidden, weight, bias = (torch.randn(*shape, requires_grad=True) for shape in ((rows, 9), (40, 9), (40,)))
         if own:
-            loss = softmax_cross_entropy(hidden, weight, bias, wanted)
+            loss = softmax_cross_entropy(hidden, weight, bias, targets)
         else:
             scores = torch.nn.functional.linear(hidden, weight, bias)
-            loss = torch.nn.functional.cross_entropy(scores, wanted, reduction="sum")
+            loss = torch.nn.functional.cross_entropy(scores, targets, reduction="sum")
         (loss / 7).backward()
         results.append((loss.detach(), hidden.grad, weight.grad, bias.grad))
-    for found, expected in zip(*results, strict=True):
-        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-4)
 
 
 def test_the_cross_entropy_of_far_apart_scores_is_finite():

@@ -45,15 +45,18 @@ def test_packed_states_and_gradients_are_those_of_pytorch(lengths, layers, both,
     assert [lengths[i] for i in order] == sorted(lengths, reverse=True)
     words = torch.randn(sum(lengths), 3, requires_grad=True)
     packed = words[torch.from_numpy(rows)]
-    ours = packed_states(lstm, packed, sizes)
-    theirs = lstm(PackedSequence(packed, torch.from_numpy(sizes)))[0].data
-    torch.testing.assert_close(ours, theirs)
-    taught = torch.randn_like(ours)
+    result = packed_states(lstm, packed, sizes)
+    expected = lstm(PackedSequence(packed, torch.from_numpy(sizes)))[0].data
+    torch.testing.assert_close(result, expected)
+    output_gradient = torch.randn_like(result)
     leaves = [words, *lstm.parameters()]
-    gradients = [torch.autograd.grad((states * taught).sum(), leaves, retain_graph=True) for states in (ours, theirs)]
+    gradients = [
+        torch.autograd.grad((states * output_gradient).sum(), leaves, retain_graph=True)
+        for states in (result, expected)
+    ]
     torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-4)
     with torch.no_grad():
-        torch.testing.assert_close(packed_states(lstm, packed, sizes), theirs)
+        torch.testing.assert_close(packed_states(lstm, packed, sizes), expected)
 
 
 def test_gathered_gradients_can_be_taken_twice_and_in_bfloat16():
@@ -74,7 +77,8 @@ def test_gathered_gradients_can_be_taken_twice_and_in_bfloat16():
     with torch.autocast("cpu", torch.bfloat16):
         (coarse,) = gradients(StepProducts())
     assert all(
-        one.dtype == torch.float32 and not torch.equal(one, other) for one, other in zip(coarse, plain, strict=True)
+        rounded.dtype == torch.float32 and not torch.equal(rounded, exact)
+        for rounded, exact in zip(coarse, plain, strict=True)
     )
     torch.testing.assert_close(coarse, plain, rtol=0.05, atol=0.02)
 

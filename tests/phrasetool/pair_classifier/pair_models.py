@@ -1,4 +1,4 @@
-"""A classifier of sentence pairs in a few lines: words are vectors, the probability is that of cosine and lengths."""
+"""A minimal classifier of sentence pairs: sums of word vectors, and a probability from their cosine and lengths."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from tests.text_encoder_folders import MEANINGS, WORDS
 
 
 class WordsInCommon:
-    """Sentences of `WORDS`; a pair is parallel if its vectors point one way, and lengths do not differ."""
+    """Classifier for sentences of `WORDS`: a pair is parallel if its vectors are similar and its lengths are equal."""
 
     dimension, search_dimension, identity = MEANINGS.shape[1], MEANINGS.shape[1], "0badcafe"
 

@@ -15,12 +15,12 @@ def test_each_side_has_its_own_words():
     vectors, counts = inputs.vectors(1, texts, inputs.lexicon(1, WORDS[1]))
     assert counts.tolist() == [2, 0, 2]
     assert torch.equal(vectors, inputs.target(texts, inputs.lexicon(1, WORDS[1])))
-    # Its vocabulary lacks the word, but parts are known.
+    # The vocabulary lacks word 18, but its parts are known.
     other, _ = inputs.vectors(0, texts, inputs.lexicon(0, WORDS[0]))
     assert not torch.equal(vectors, other)
 
 
-def test_texts_of_which_something_is_known():
+def test_texts_with_known_words_or_parts():
     inputs = random_classifier(characters=0)[0].inputs
     words = [*WORDS[0], b"?"]
     texts = Phrases.from_lists([[1, 20], [], [20], [18, 19], [20, 20, 3]])
@@ -30,7 +30,7 @@ def test_texts_of_which_something_is_known():
     assert parts.known(0, texts, parts.lexicon(0, words)).tolist() == [True, False, False, True, True]
 
 
-def test_what_is_hidden_is_a_matter_of_the_seed():
+def test_hidden_words_are_determined_by_the_seed():
     inputs = random_classifier()[0].inputs.train()
     inputs.source.hidden_share = inputs.target.hidden_share = 0.5
     texts = Phrases.from_lists([list(range(16))])
@@ -67,7 +67,7 @@ def test_parts_of_any_bytes(word, longest):
     }  # fmt: skip
 
 
-def test_parts_that_words_share_the_most_frequent_first():
+def test_shared_parts_are_known_most_frequent_first():
     result = known_parts([b"ab", b"ac", b"bc"], 2, 100)
     assert marked(result.words) == ["<unk>", "<a", "a", "b", "c", "c>"]
     assert result.counts.tolist() == [0, 2, 2, 2, 2, 2]
@@ -75,7 +75,7 @@ def test_parts_that_words_share_the_most_frequent_first():
     assert known_parts([b"ab", b"ac"], 0, 100).words == [b"<unk>"]
 
 
-def test_what_is_known_of_words():
+def test_known_words_and_parts():
     vocabulary, parts = Vocabulary([b"<unk>", b"ab", b"c"]), Vocabulary([b"<unk>", b"a", b"c"])
     result = LexiconMaker(vocabulary, parts, 2)([b"ab", b"c", b"ac", b"x", b"<unk>"])
     assert result.ids.tolist() == [1, 2, 0, 0, 0]
@@ -110,7 +110,7 @@ def test_words_alone():
     assert np.array_equal(result, WORD_ROWS[[1, 0, 0, 2, 1]])
 
 
-def test_hidden_words_are_read_by_their_parts_in_training_alone():
+def test_words_are_hidden_only_in_training():
     inputs = WordInputs(WORD_ROWS, PART_ROWS)
     inputs.hidden_share = 0.5
     texts, lexicon = Phrases.from_lists([list(range(200))]), LexiconMaker(VOCABULARY, PARTS, 1)([b"ab"] * 200)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from phrasetool.errors import ModelError
-from phrasetool.models.fit import finding
+from phrasetool.models.fit import mismatch_reason
 from phrasetool.pair_classifier.inputs import PretrainedInputs
 from phrasetool.pair_classifier.model import PairClassifierModel, fit_of_pairs
 from phrasetool.pair_classifier.settings import PairClassifierArchitecture, PairClassifierSettings
@@ -20,8 +20,8 @@ SOURCES, TARGETS = toy_lines(30)
 def test_identities_are_those_of_models_saved_before():
     architecture = PairClassifierArchitecture("words", "static", False, 3, "bilstm", 2, 2, 2, "concat", 2, 9)
     arrays = {
-        f"inputs.{side}.{what}": np.zeros((2, 2), np.float32)
-        for side in ("source", "target") for what in ("words", "parts")
+        f"inputs.{side}.{table}": np.zeros((2, 2), np.float32)
+        for side in ("source", "target") for table in ("words", "parts")
     }  # fmt: skip
     vocabularies = [Vocabulary([b"<unk>", b"a"])] * 4
     assert PairClassifierModel(vocabularies, architecture, arrays, 0.5, {"half": 0.5}).identity == "046bdbae"
@@ -32,9 +32,9 @@ def test_words_of_sentences():
     assert words == [b"a", b"&", b"b", b"\xff", b'"']
     assert [text.tolist() for text in texts] == [[0, 1, 2], [2, 3, 0], [], [0, 2, 4]]
     assert sentence_lengths(["a b", "", " c "]).tolist() == [2, 0, 1]
-    # As Python reads a file whose bytes are no text.
+    # As Python reads bytes that are not valid UTF-8.
     assert read_words([b"\xff".decode("utf-8", "surrogateescape")])[1] == [b"\xff"]
-    # Words of a line that was not split.
+    # A carriage return does not separate words.
     assert read_words(["a\rb&lt; c"])[1] == [b"a\rb<", b"c"]
     with pytest.raises(TypeError, match="several sentences"):
         read_words("a b")
@@ -57,20 +57,20 @@ def test_probabilities_of_pairs_in_one_step_and_in_two():
         model.probabilities(SOURCES, TARGETS[:2])
 
 
-def test_what_else_is_scored_does_not_matter():
+def test_probabilities_do_not_depend_on_the_other_pairs():
     model = random_parallel_model()
     alone = [model.probabilities([s], [t])[0] for s, t in zip(SOURCES, TARGETS, strict=True)]
     assert np.abs(model.probabilities(SOURCES, TARGETS) - alone).max() < 1e-6
 
 
-def test_nothing_known_is_not_parallel():
+def test_unknown_texts_are_not_parallel():
     model = random_parallel_model()
     result = model.probabilities(["saa", "", "?", "saa"], ["taa", "taa", "taa", "  "])
     assert result[0] > 0
     assert result[1:].tolist() == [0, 0, 0]
 
 
-def test_the_length_counts_where_it_is_joined():
+def test_the_probability_depends_on_lengths_unless_they_are_disabled():
     for length, counts in (("concat", True), ("add", True), ("shared", True), ("none", False)):
         model = random_parallel_model(length=length)
         vectors = model.encode(["saa sbb"], "source"), model.encode(["taa tbb"], "target")
@@ -78,37 +78,37 @@ def test_the_length_counts_where_it_is_joined():
         assert (len(result) == 3) == counts
 
 
-def test_it_comes_back_from_its_folder(tmp_path):
+def test_round_trip(tmp_path):
     model = random_parallel_model()
     model.save(tmp_path)
-    again = PairClassifierModel.load(tmp_path)
-    assert again.identity == model.identity
-    assert again.signature == f"model:parallel-{model.identity}|inputs:words|cell:bilstm|length:concat|n:12"
-    assert again.thresholds == {"half": 0.5, "best": 0.4}
-    assert again.training == {"a": 1}
-    assert np.array_equal(again.probabilities(SOURCES, TARGETS), model.probabilities(SOURCES, TARGETS))
+    loaded = PairClassifierModel.load(tmp_path)
+    assert loaded.identity == model.identity
+    assert loaded.signature == f"model:parallel-{model.identity}|inputs:words|cell:bilstm|length:concat|n:12"
+    assert loaded.thresholds == {"half": 0.5, "best": 0.4}
+    assert loaded.training == {"a": 1}
+    assert np.array_equal(loaded.probabilities(SOURCES, TARGETS), model.probabilities(SOURCES, TARGETS))
     assert random_parallel_model(2).identity != model.identity
     assert model.over_long([b"a " * 9, b"a " * 10]) == 1
 
 
 @pytest.mark.parametrize(("layer", "tuned"), [("static", False), ("static", True), ("contextual", False),
                                               ("contextual", True)])  # fmt: skip
-def test_a_model_with_an_encoder_is_complete_in_itself(tmp_path, layer, tuned):
+def test_a_model_contains_its_encoder(tmp_path, layer, tuned):
     folder = bert_folder(tmp_path / "bert")
     settings = PairClassifierSettings.from_options({**FAST, "layer": layer}, encoder=f"hf:{folder}", tuned=tuned)
     fresh = fresh_classifier(toy_pairs(20), settings)
-    made = PairClassifierModel(
+    model = PairClassifierModel(
         [], fresh.architecture, fresh.classifier.arrays(), 1.0, {"half": 0.5, "best": 0.5}, {}, fresh.encoder
     )
     for _ in range(2):
-        made.save(tmp_path / "m")
-    assert not [name for name in made.arrays if "encoder" in name]
+        model.save(tmp_path / "m")
+    assert not [name for name in model.arrays if "encoder" in name]
     shutil.rmtree(folder)
-    again = PairClassifierModel.load(tmp_path / "m")
-    assert again.identity == made.identity
-    assert again.signature.split("|")[1] == f"inputs:{layer}-pieces"
-    assert np.array_equal(again.probabilities(SOURCES, TARGETS), made.probabilities(SOURCES, TARGETS))
-    # Other programs can read it, too.
+    loaded = PairClassifierModel.load(tmp_path / "m")
+    assert loaded.identity == model.identity
+    assert loaded.signature.split("|")[1] == f"inputs:{layer}-pieces"
+    assert np.array_equal(loaded.probabilities(SOURCES, TARGETS), model.probabilities(SOURCES, TARGETS))
+    # Other programs can read the saved encoder, too.
     assert PretrainedInputs(tmp_path / "m" / "encoder", layer, False).width == 16
     (tmp_path / "m" / "encoder" / "pytorch_model.bin").write_bytes(b"")
     with pytest.raises(ModelError, match="may hold code"):
@@ -129,8 +129,8 @@ def test_damaged_models(tmp_path):
         with_config(temperature=0)
     with pytest.raises(ModelError, match="words of the source have shape"):
         with_config(architecture={**config["architecture"], "word_units": 9})
-    other = {**config, "architecture": {**config["architecture"], "units": 7}}
-    (tmp_path / "config.json").write_text(json.dumps(other))
+    changed = {**config, "architecture": {**config["architecture"], "units": 7}}
+    (tmp_path / "config.json").write_text(json.dumps(changed))
     model = PairClassifierModel.load(tmp_path)
     with pytest.raises(ModelError, match="do not fit the architecture"):
         model.classifier
@@ -154,28 +154,33 @@ def saved_classifier(classifier_folder):
     return PairClassifierModel.load(classifier_folder)
 
 
-def test_right_pairs_fit_and_exchanged_ones_do_not(saved_classifier):
+def test_right_pairs_are_compatible_and_shifted_pairs_are_not(saved_classifier):
     sources, targets = toy_lines(600, 5)
     fit = fit_of_pairs(saved_classifier, sources, targets)
     assert fit.known == 1
     assert fit.auc > 0.85
-    assert finding(fit) is None
-    others = targets[1:] + targets[:1]
-    assert "hardly better than chance" in finding(fit_of_pairs(saved_classifier, sources, others))
-    half = [other if i % 2 else target for i, (target, other) in enumerate(zip(targets, others, strict=True))]
+    assert mismatch_reason(fit) is None
+    shifted = targets[1:] + targets[:1]
+    assert "hardly better than chance" in mismatch_reason(fit_of_pairs(saved_classifier, sources, shifted))
+    half = [
+        shifted_target if i % 2 else target
+        for i, (target, shifted_target) in enumerate(zip(targets, shifted, strict=True))
+    ]
     assert 0.6 < fit_of_pairs(saved_classifier, sources, half).auc < 0.85
-    assert finding(fit_of_pairs(saved_classifier, sources, half)) is None
+    assert mismatch_reason(fit_of_pairs(saved_classifier, sources, half)) is None
 
 
-def test_swapped_sides_are_told(saved_classifier):
+def test_swapped_sides_are_detected(saved_classifier):
     sources, targets = toy_lines(600, 5)
     fit = fit_of_pairs(saved_classifier, targets, sources)
     assert fit.known == 0
     assert fit_of_pairs(saved_classifier, targets, sources, swapped=True).known == 1
-    assert "look swapped" in finding(fit, lambda: fit_of_pairs(saved_classifier, targets, sources, swapped=True))
+    assert "look swapped" in mismatch_reason(
+        fit, lambda: fit_of_pairs(saved_classifier, targets, sources, swapped=True)
+    )
 
 
-def test_words_on_both_sides_count_in_sentences_alone(saved_classifier):
+def test_pairs_with_shared_words_are_compared_only_as_sentences(saved_classifier):
     sources, targets = ([line + b" saa taa" for line in side] for side in toy_lines(400, 5))
     named = fit_of_pairs(saved_classifier, sources, targets, sentences=False)
     assert named.compared <= fit_of_pairs(saved_classifier, sources, targets).compared == 400
@@ -192,9 +197,9 @@ def test_a_model_of_pieces_knows_every_word(tmp_path):
     )
     network = SiameseNetwork(architecture, 1)
     arrays = {f"network.{name}": value.detach().numpy() for name, value in network.state_dict().items()}
-    made = PairClassifierModel(
+    model = PairClassifierModel(
         [], architecture, arrays, 1.0, {"half": 0.5}, encoder=PretrainedInputs(folder, "static", False)
     )
-    fit = fit_of_pairs(made, *toy_lines(400, 5))
+    fit = fit_of_pairs(model, *toy_lines(400, 5))
     assert (fit.source_known, fit.target_known) == (1, 1)
     assert 0.3 < fit.auc < 0.7

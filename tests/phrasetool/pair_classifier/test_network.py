@@ -25,7 +25,7 @@ COUNTS = np.array([3, 1, 5, 3, 2])
 WORD_VECTORS = torch.from_numpy(np.random.default_rng(1).normal(size=(14, 8)).astype(np.float32))
 
 
-def made(**changes):
+def small_network(**changes):
     return SiameseNetwork(PairClassifierArchitecture(**{**SMALL, **changes}), 1).eval()
 
 
@@ -34,7 +34,7 @@ def sigmoid(x):
 
 
 def naive_lstm(words, arrays, suffix):
-    """The last state of an LSTM (Hochreiter and Schmidhuber 1997, with forget gates), a step at a time."""
+    """Return the last state of an LSTM (Hochreiter and Schmidhuber 1997, with forget gates), step by step."""
     wx, wh, bx, bh = (arrays[f"cells.{name}_l0{suffix}"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
     state = memory = np.zeros(wh.shape[1])
     for word in words:
@@ -45,7 +45,7 @@ def naive_lstm(words, arrays, suffix):
 
 
 def naive_gru(words, arrays, suffix):
-    """The last state of a GRU (Cho et al. 2014, as torch has it)."""
+    """Return the last state of a GRU (Cho et al. 2014, in the variant of PyTorch)."""
     wx, wh, bx, bh = (arrays[f"cells.{name}_l0{suffix}"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
     state = np.zeros(wh.shape[1])
     for word in words:
@@ -66,13 +66,13 @@ def naive_sentences(network, cell):
 
 @pytest.mark.parametrize("cell", ["bilstm", "lstm", "gru"])
 def test_sentence_vectors_are_the_last_states_of_both_directions(cell):
-    network = made(cell=cell)
+    network = small_network(cell=cell)
     result = network.encode(WORD_VECTORS, COUNTS).detach().numpy()
     assert np.allclose(result, list(naive_sentences(network, cell)), atol=1e-6)
 
 
-def test_each_sentence_alone_as_torch_reads_it():
-    network = made()
+def test_sentence_vectors_are_those_of_torch_for_each_sentence_alone():
+    network = small_network()
     alone = torch.nn.LSTM(8, 6, bidirectional=True)
     alone.load_state_dict(network.cells.state_dict())
     result = network.encode(WORD_VECTORS, COUNTS)
@@ -83,7 +83,7 @@ def test_each_sentence_alone_as_torch_reads_it():
 
 @pytest.mark.parametrize("length", ["none", "concat", "add", "shared"])
 def test_logits(length):
-    network = made(length=length)
+    network = small_network(length=length)
     a = {name: value.numpy().astype(np.float64) for name, value in network.state_dict().items()}
     rng = np.random.default_rng(2)
     sources, targets = rng.normal(size=(2, 4, 12))
@@ -106,8 +106,8 @@ def test_logits(length):
 
 
 def test_the_gradient_of_the_loss_of_one_pair_by_hand():
-    """d loss / d logit is p - y, and from there back to W1, W2 and W3 by the chain rule."""
-    network = made(length="none")
+    """d loss / d logit is p - y, and the gradients of W1, W2 and W3 follow by the chain rule."""
+    network = small_network(length="none")
     s, t = torch.randn(1, 12), torch.randn(1, 12)
     for parallel in (0.0, 1.0):
         network.zero_grad()
@@ -118,14 +118,14 @@ def test_the_gradient_of_the_loss_of_one_pair_by_hand():
         h3 = np.tanh(w1 @ product + w2 @ difference + network.product.bias.detach().numpy())
         error = sigmoid(logit.item()) - parallel
         back = error * network.output.weight.detach().numpy()[0] * (1 - h3**2)
-        for layer, wanted in (
+        for layer, expected in (
             (network.output, error * h3[None]), (network.product, np.outer(back, product)),
             (network.difference, np.outer(back, difference)),
         ):  # fmt: skip
-            assert np.allclose(layer.weight.grad.numpy(), wanted, atol=1e-6)
+            assert np.allclose(layer.weight.grad.numpy(), expected, atol=1e-6)
 
 
-def test_dropout_is_a_matter_of_its_seed():
+def test_dropout_is_determined_by_the_seed():
     network = SiameseNetwork(PairClassifierArchitecture(**SMALL), 1, 0.5, 0.5)
 
     def drawn(seed):
@@ -141,9 +141,9 @@ def test_dropout_is_a_matter_of_its_seed():
 
 
 def test_arrays_of_another_architecture():
-    arrays = {name: value.numpy() for name, value in made().state_dict().items()}
-    again = SiameseNetwork.from_arrays(PairClassifierArchitecture(**SMALL), arrays)
-    assert torch.equal(again.encode(WORD_VECTORS, COUNTS), made().encode(WORD_VECTORS, COUNTS))
+    arrays = {name: value.numpy() for name, value in small_network().state_dict().items()}
+    rebuilt = SiameseNetwork.from_arrays(PairClassifierArchitecture(**SMALL), arrays)
+    assert torch.equal(rebuilt.encode(WORD_VECTORS, COUNTS), small_network().encode(WORD_VECTORS, COUNTS))
     with pytest.raises(RuntimeError):
         SiameseNetwork.from_arrays(PairClassifierArchitecture(**{**SMALL, "units": 7}), arrays)
 
@@ -157,7 +157,7 @@ def length_embedding(length):
 
 
 @pytest.mark.parametrize(("length", "tables"), [("concat", 2), ("shared", 1)])
-def test_beside_the_sentence(length, tables):
+def test_lengths_joined_to_the_sentence(length, tables):
     module = length_embedding(length)
     assert module.tables.shape == (tables, 101, 4)
     for side in (0, 1):
@@ -166,7 +166,7 @@ def test_beside_the_sentence(length, tables):
         assert torch.equal(result, torch.cat([VECTORS, table[[2, 100, 100]]], 1))
 
 
-def test_added_to_the_sentence():
+def test_lengths_added_to_the_sentence():
     module = length_embedding("add")
     for side in (0, 1):
         assert torch.equal(module(VECTORS, LENGTHS, side), VECTORS + module.tables[side][[2, 100, 100]])
@@ -182,75 +182,75 @@ PAIRS = toy_pairs(200)
 
 
 def test_batches_do_not_matter(monkeypatch):
-    made, _ = random_classifier()
+    classifier, _ = random_classifier()
     texts = PAIRS.sources
-    lexicon = made.inputs.lexicon(0, WORDS[0])
-    result = made.sentence_vectors(0, texts, WORDS[0])
+    lexicon = classifier.inputs.lexicon(0, WORDS[0])
+    result = classifier.sentence_vectors(0, texts, WORDS[0])
     with torch.no_grad():
-        alone = np.concatenate([made.encode(0, texts.part(i, i + 1), lexicon).numpy() for i in range(len(texts))])
+        alone = np.concatenate([classifier.encode(0, texts.part(i, i + 1), lexicon).numpy() for i in range(len(texts))])
     assert np.abs(result - alone).max() < 1e-6
     # The order of sentences and the numbers of words do not change a bit.
     order = np.random.default_rng(1).permutation(200)
-    assert np.array_equal(made.sentence_vectors(0, texts.select(order), WORDS[0]), result[order])
+    assert np.array_equal(classifier.sentence_vectors(0, texts.select(order), WORDS[0]), result[order])
     renamed = Phrases(texts.offsets, 19 - texts.words)
-    assert np.array_equal(made.sentence_vectors(0, renamed, WORDS[0][::-1]), result)
+    assert np.array_equal(classifier.sentence_vectors(0, renamed, WORDS[0][::-1]), result)
     monkeypatch.setattr(module, "_SENTENCES", 7)
-    assert np.abs(made.sentence_vectors(0, texts, WORDS[0]) - result).max() < 1e-6
+    assert np.abs(classifier.sentence_vectors(0, texts, WORDS[0]) - result).max() < 1e-6
 
 
 def test_threads_do_not_change_a_bit():
-    made, _ = random_classifier(word_units=40, units=40)
+    classifier, _ = random_classifier(word_units=40, units=40)
     results = []
     for threads in (1, 2):
         torch.set_num_threads(threads)
-        results.append(made.sentence_vectors(0, PAIRS.sources, WORDS[0]))
+        results.append(classifier.sentence_vectors(0, PAIRS.sources, WORDS[0]))
         assert torch.get_num_threads() == threads
     assert np.array_equal(*results)
 
 
-def test_nothing_known_is_zeros_and_never_parallel():
-    made, _ = random_classifier()
+def test_unknown_texts_have_zero_vectors_and_are_never_parallel():
+    classifier, _ = random_classifier()
     texts = Phrases.from_lists([[0, 1], [], [20], [1, 20]])
-    vectors = made.sentence_vectors(0, texts, [*WORDS[0], b"?"])
+    vectors = classifier.sentence_vectors(0, texts, [*WORDS[0], b"?"])
     assert vectors.any(1).tolist() == [True, False, False, True]
-    logits = made.pair_logits(vectors, texts.lengths, vectors[[0, 0, 0, 1]], texts.lengths)
+    logits = classifier.pair_logits(vectors, texts.lengths, vectors[[0, 0, 0, 1]], texts.lengths)
     assert np.isinf(logits).tolist() == [False, True, True, True]
     assert (logits[1:] < 0).all()
 
 
-def test_what_is_too_long_is_cut():
-    made, _ = random_classifier(longest=3)
+def test_long_texts_are_cut():
+    classifier, _ = random_classifier(longest=3)
     texts = Phrases.from_lists([[0, 1, 2, 3, 4], [5], [], [0, 1, 2]])
-    assert [text.tolist() for text in made.cut(texts)] == [[0, 1, 2], [5], [], [0, 1, 2]]
-    vectors = made.sentence_vectors(0, texts, WORDS[0])
+    assert [text.tolist() for text in classifier.cut(texts)] == [[0, 1, 2], [5], [], [0, 1, 2]]
+    vectors = classifier.sentence_vectors(0, texts, WORDS[0])
     assert np.array_equal(vectors[0], vectors[3])
 
 
 @pytest.mark.parametrize("size", [3, 4096])
 def test_pairs_in_batches(monkeypatch, size):
-    made, _ = random_classifier()
+    classifier, _ = random_classifier()
     monkeypatch.setattr(module, "_PAIRS", size)
-    sources, targets = (made.sentence_vectors(side, PAIRS.sources, WORDS[side])[:10] for side in (0, 1))
+    sources, targets = (classifier.sentence_vectors(side, PAIRS.sources, WORDS[side])[:10] for side in (0, 1))
     lengths = PAIRS.sources.lengths[:10]
-    result = made.pair_logits(sources, lengths, targets, lengths)
+    result = classifier.pair_logits(sources, lengths, targets, lengths)
     with torch.no_grad():
         inputs = (torch.from_numpy(array) for array in (sources, lengths, targets, lengths))
-        assert np.allclose(result, made.network.logits(*inputs).numpy(), atol=1e-6)
+        assert np.allclose(result, classifier.network.logits(*inputs).numpy(), atol=1e-6)
 
 
-def test_no_sentence_at_all():
-    made, _ = random_classifier()
+def test_no_sentences():
+    classifier, _ = random_classifier()
     texts = Phrases.from_lists([])
-    assert made.sentence_vectors(0, texts, []).shape == (0, 12)
-    none = np.zeros((0, 12), np.float32)
-    assert made.pair_logits(none, texts.lengths, none, texts.lengths).shape == (0,)
+    assert classifier.sentence_vectors(0, texts, []).shape == (0, 12)
+    empty = np.zeros((0, 12), np.float32)
+    assert classifier.pair_logits(empty, texts.lengths, empty, texts.lengths).shape == (0,)
 
 
-def test_arrays_by_what_they_are_of():
-    made, _ = random_classifier()
-    arrays = made.arrays()
+def test_arrays_of_inputs_and_of_the_network():
+    classifier, _ = random_classifier()
+    arrays = classifier.arrays()
     assert set(input_arrays(arrays)) == {"source.words", "source.parts", "target.words", "target.parts"}
-    assert set(network_arrays(arrays)) == set(made.network.state_dict())
+    assert set(network_arrays(arrays)) == set(classifier.network.state_dict())
     assert len(arrays) == 4 + len(network_arrays(arrays))
 
 
@@ -259,7 +259,7 @@ def test_units_of_words():
     assert word_units("狗好".encode()) == [
         *(unit.encode() for unit in ("w狗好", "c狗", "c好", "g\x02狗好", "g狗好\x03", "g\x02狗好\x03")),
     ]
-    # A word of a character has no ends to tell from itself but one, and no byte is refused.
+    # A word of one character has only one n-gram, and every byte is accepted.
     assert word_units(b"a") == [b"wa", b"g\x02a\x03"]
     assert word_units(b"\xff") == [b"w\xff", b"g\x02\xff\x03"]
 
@@ -284,12 +284,12 @@ def test_a_vector_is_the_sum_over_all_units():
         units = [unit for word in line.split() for unit in lexicon_units([word.encode()], 256)[0]]
         total = TABLE.astype(np.float64)[units].sum(0)
         np.testing.assert_allclose(vector, total / max(np.linalg.norm(total), 1e-12), atol=1e-6)
-    # What else is encoded changes nothing.
+    # Vectors do not depend on the other texts.
     alone = [SearchVectors(TABLE).encode(*read_words([line])) for line in lines]
     np.testing.assert_array_equal(np.concatenate(alone), result)
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (100, 4), (4,)])
-def test_tables_that_cannot_be(shape):
+def test_invalid_tables_are_refused(shape):
     with pytest.raises(ValueError, match="a power of two"):
         SearchVectors(np.zeros(shape, np.float16))

@@ -23,7 +23,7 @@ def read(inputs, texts=TEXTS, words=WORDS[0]):
 
 
 def gpt_folder(folder):
-    """A GPT, which says nowhere that it is a decoder, with the tokenizer of a BERT."""
+    """Save a GPT, which is not marked as a decoder, with the tokenizer of a BERT; return the folder."""
     transformers = pytest.importorskip("transformers", reason="the extra `encoders` is not installed")
     bert_folder(folder)
     sizes = {"vocab_size": 44, "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 32}
@@ -56,9 +56,9 @@ def test_static_vectors_are_rows_of_its_table(folder):
 
 @pytest.mark.parametrize("layer", ["static", "contextual"])
 @pytest.mark.parametrize("tuned", [True, False])
-def test_what_is_tuned_learns_and_what_is_not_does_not(folder, layer, tuned):
+def test_only_tuned_encoders_have_gradients(folder, layer, tuned):
     inputs = PretrainedInputs(folder, layer, tuned)
-    # Its own dropout never draws.
+    # The dropout of the encoder itself is never active.
     inputs.train()
     assert torch.equal(read(inputs)[0], read(inputs)[0])
     vectors, _ = read(inputs)
@@ -70,38 +70,38 @@ def test_what_is_tuned_learns_and_what_is_not_does_not(folder, layer, tuned):
         assert (len(learnt) == 1) == (layer == "static")
 
 
-def test_precision_is_coarse_while_layers_learn_alone(folder):
+def test_low_precision_is_used_only_while_layers_are_trained(folder):
     fine, coarse = (PretrainedInputs(folder, "contextual", True, precision) for precision in ("float32", "bfloat16"))
     with torch.no_grad():
         assert torch.equal(read(fine)[0], read(coarse)[0])
     vectors = [read(inputs)[0] for inputs in (fine, coarse)]
     assert vectors[1].dtype == torch.float32
-    off = (vectors[0] - vectors[1]).abs().max().item()
-    assert 1e-6 < off < 0.01
+    deviation = (vectors[0] - vectors[1]).abs().max().item()
+    assert 1e-6 < deviation < 0.01
     gradients = []
-    for inputs, found in zip((fine, coarse), vectors, strict=True):
-        found.square().sum().backward()
+    for inputs, encoded in zip((fine, coarse), vectors, strict=True):
+        encoded.square().sum().backward()
         gradients.append(
             torch.cat([value.grad.flatten() for value in inputs.encoder.parameters() if value.grad is not None])
         )
     assert torch.nn.functional.cosine_similarity(*gradients, dim=0) > 0.99
 
 
-def test_many_texts_come_back_in_their_own_order(folder):
-    """Texts of about one length are read together; whose vectors are whose does not depend on it."""
+def test_vectors_of_many_texts_are_in_their_order(folder):
+    """Texts of similar length are encoded together, which does not change the order of the vectors."""
     rng = np.random.default_rng(1)
     texts = Phrases.from_lists([rng.integers(0, 8, rng.integers(1, 9)).tolist() for _ in range(150)])
     inputs = PretrainedInputs(folder, "contextual", False)
     together, counts = read(inputs, texts)
-    one = [read(inputs, texts.select(np.array([row])))[0] for row in range(len(texts))]
-    assert counts.tolist() == [len(vectors) for vectors in one]
-    assert torch.allclose(together, torch.cat(one), atol=1e-5)
+    separate = [read(inputs, texts.select(np.array([row])))[0] for row in range(len(texts))]
+    assert counts.tolist() == [len(vectors) for vectors in separate]
+    assert torch.allclose(together, torch.cat(separate), atol=1e-5)
 
 
-def test_kept_vectors_are_those_that_are_not_kept(folder, monkeypatch):
+def test_kept_vectors_are_those_computed_each_time(folder, monkeypatch):
     rng = np.random.default_rng(2)
     texts = Phrases.from_lists([rng.integers(0, 8, rng.integers(1, 9)).tolist() for _ in range(200)])
-    other = Phrases.from_lists([[0, 1, 0, 1, 0], [9]])
+    new_texts = Phrases.from_lists([[0, 1, 0, 1, 0], [9]])
     plain, keeping = (PretrainedInputs(folder, "contextual", False) for _ in range(2))
     lexicon = keeping.lexicon(0, WORDS[0])
     keeping.keep(0, texts, lexicon)
@@ -111,34 +111,34 @@ def test_kept_vectors_are_those_that_are_not_kept(folder, monkeypatch):
         keeping, "_read", lambda pieces, device: recorded.append(len(pieces)) or read_now(pieces, device)
     )
     first = texts.select(rng.permutation(200)[:70])
-    for some in (first, other, texts, first):
-        result, counts = keeping.vectors(0, some, lexicon)
-        expected, same = read(plain, some)
-        assert counts.tolist() == same.tolist()
+    for batch in (first, new_texts, texts, first):
+        result, counts = keeping.vectors(0, batch, lexicon)
+        expected, expected_counts = read(plain, batch)
+        assert counts.tolist() == expected_counts.tolist()
         assert torch.allclose(result, expected, atol=1e-5)
         assert not result.requires_grad
-    # Each distinct text once, whatever was asked for first; and the two that are not kept.
+    # Each distinct text is encoded once, whatever was requested first, and so are the two that are not kept.
     assert sum(recorded) == len({text.tobytes() for text in texts}) + 2
     # Another lexicon has other words under the same numbers.
     swapped = keeping.lexicon(0, WORDS[0][::-1])
     assert torch.allclose(keeping.vectors(0, first, swapped)[0], read(plain, first, WORDS[0][::-1])[0], atol=1e-5)
 
 
-def test_what_is_kept_does_not_depend_on_what_is_asked_first(folder):
+def test_kept_vectors_do_not_depend_on_the_order_of_requests(folder):
     rng = np.random.default_rng(3)
     texts = Phrases.from_lists([rng.integers(0, 8, rng.integers(1, 9)).tolist() for _ in range(200)])
-    made = []
+    vectors = []
     for order in (np.arange(200), np.arange(200)[::-1].copy()):
         inputs = PretrainedInputs(folder, "contextual", False)
         lexicon = inputs.lexicon(0, WORDS[0])
         inputs.keep(0, texts, lexicon)
         for row in order:
             inputs.vectors(0, texts.select(row[None]), lexicon)
-        made.append(inputs.vectors(0, texts, lexicon)[0])
-    assert torch.equal(*made)
+        vectors.append(inputs.vectors(0, texts, lexicon)[0])
+    assert torch.equal(*vectors)
 
 
-def test_the_longest_texts_are_not_kept_where_room_is_short(folder, monkeypatch):
+def test_the_longest_texts_are_not_kept_if_memory_is_short(folder, monkeypatch):
     monkeypatch.setattr("phrasetool.pair_classifier.inputs._KEPT_BYTES", 4 * 16 * 5)
     inputs = PretrainedInputs(folder, "contextual", False)
     lexicon = inputs.lexicon(0, WORDS[0])
@@ -153,19 +153,19 @@ def test_unknown_pieces_and_long_texts(folder):
     texts = Phrases.from_lists([[0], [2, 1], [0, 2], [1] * 40])
     lexicon = inputs.lexicon(1, words)
     assert inputs.known(1, texts, lexicon).tolist() == [False, True, False, True]
-    # 32 positions, two of which later encoders count otherwise, and two for the marks at the ends.
+    # 32 positions, minus two that later encoders count differently, minus two for the special tokens.
     assert inputs.vectors(1, texts, lexicon)[1].tolist() == [1, 2, 2, 28]
     with pytest.raises(UnicodeDecodeError):
         inputs.lexicon(0, [b"\xff"])
 
 
-def test_a_saved_folder_reads_the_same(folder, tmp_path):
+def test_a_saved_encoder_gives_the_same_vectors(folder, tmp_path):
     inputs = PretrainedInputs(folder, "contextual", True)
     with torch.no_grad():
         inputs.encoder.get_input_embeddings().weight[5] += 1
     inputs.save(tmp_path / "new")
-    again = PretrainedInputs(tmp_path / "new", "contextual", True)
-    assert torch.equal(read(inputs)[0], read(again)[0])
+    loaded = PretrainedInputs(tmp_path / "new", "contextual", True)
+    assert torch.equal(read(inputs)[0], read(loaded)[0])
     assert not torch.equal(read(inputs)[0], read(PretrainedInputs(folder, "contextual", True))[0])
 
 

@@ -33,7 +33,7 @@ def naive_f1(found, parallel, threshold):
 
 
 @given(PAIRS, st.integers(0, 8))
-def test_at_a_threshold(pairs, threshold):
+def test_quality_at_a_threshold(pairs, threshold):
     result, parallel = arrays(pairs)
     quality = quality_at(result, parallel, threshold / 8)
     assert quality.f1 == pytest.approx(naive_f1(result, parallel, threshold / 8))
@@ -71,9 +71,9 @@ def test_calibration():
     assert calibration_error(probabilities_of(logits), parallel) < 0.015
     assert calibration_error(probabilities_of(3 * logits), parallel) > 0.08
     assert calibration_error(probabilities_of(3 * logits, 3.0), parallel) < 0.015
-    # Two bins: 0.2 is said where a half is so, 0.9 where all are.
-    said, so = np.array([0.2, 0.2, 0.9, 0.9]), np.array([True, False, True, True])
-    assert calibration_error(said, so) == pytest.approx((0.3 * 2 + 0.1 * 2) / 4)
+    # Two bins: half of the pairs with probability 0.2 are parallel, and all with 0.9.
+    probabilities, labels = np.array([0.2, 0.2, 0.9, 0.9]), np.array([True, False, True, True])
+    assert calibration_error(probabilities, labels) == pytest.approx((0.3 * 2 + 0.1 * 2) / 4)
 
 
 def test_probabilities_of_any_logit():
@@ -84,7 +84,7 @@ def test_probabilities_of_any_logit():
 TEXTS = toy_pairs(60)
 
 
-def test_against_probabilities_of_each_pair():
+def test_the_quality_is_that_of_the_probabilities_of_each_pair():
     model = random_parallel_model()
     result = measure_pair_classifier(model, TEXTS, 3)
 

@@ -5,21 +5,21 @@ from tests.parallel_models import SMALL
 from tests.variants import for_each
 
 
-def test_the_papers_preset():
-    made = PairClassifierSettings.from_options({"preset": "paper"})
-    assert made.sizes == {"word_units": 512, "units": 256, "hidden": 256}
-    result = made.as_dict()
+def test_the_preset_of_the_paper():
+    settings = PairClassifierSettings.from_options({"preset": "paper"})
+    assert settings.sizes == {"word_units": 512, "units": 256, "hidden": 256}
+    result = settings.as_dict()
     expected = {"batch_size": 128, "dropout": 0.2, "learning_rate": 0.0001, "epochs": 15, "negatives": 5, "clip": 5.0,
                 "containment": 0, "contrast": 0.0, "characters": 0, "hidden_words": 0.0}  # fmt: skip
     assert {name: result[name] for name in expected} == expected
     assert PairClassifierSettings.from_options({"preset": "paper", "epochs": 3}).epochs == 3
 
 
-def test_sizes_that_are_given():
-    made = PairClassifierSettings.from_options({"units": 7})
-    assert made.sizes == {"word_units": 128, "units": 7, "hidden": 128}
-    assert made.architecture().word_units == 128
-    # A folder's vectors have the size that they have.
+def test_explicit_sizes():
+    settings = PairClassifierSettings.from_options({"units": 7})
+    assert settings.sizes == {"word_units": 128, "units": 7, "hidden": 128}
+    assert settings.architecture().word_units == 128
+    # The encoder in the folder determines the size of the word vectors.
     folder = PairClassifierSettings.from_options({"layer": "static"}, encoder="hf:some/bert", tuned=True, seed=5)
     assert folder.folder == "some/bert"
     assert folder.seed == 5
@@ -49,29 +49,29 @@ def test_sizes_that_are_given():
         ({"shape": 1}, "parallel has no option shape"),
     ],
 )
-def test_settings_that_make_no_sense(options, message):
+def test_invalid_settings_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         PairClassifierSettings.from_options(options)
 
 
 @pytest.mark.parametrize("encoder", ["bert", "hf:", "rae"])
-def test_encoders_that_are_none(encoder):
+def test_unknown_encoders_are_refused(encoder):
     with pytest.raises(ValueError, match="expected words, word2vec or hf:FOLDER"):
         PairClassifierSettings(encoder=encoder)
 
 
 def test_sizes():
-    made = PairClassifierArchitecture(**SMALL)
-    assert (made.dimension, made.joined) == (12, 16)
+    architecture = PairClassifierArchitecture(**SMALL)
+    assert (architecture.dimension, architecture.joined) == (12, 16)
     for changes, sizes in (
         ({"cell": "gru"}, (12, 16)), ({"cell": "lstm"}, (6, 10)), ({"length": "none"}, (12, 12)),
         ({"length": "add"}, (12, 12)), ({"length": "shared"}, (12, 16)),
     ):  # fmt: skip
-        made = PairClassifierArchitecture(**{**SMALL, **changes})
-        assert (made.dimension, made.joined) == sizes
+        architecture = PairClassifierArchitecture(**{**SMALL, **changes})
+        assert (architecture.dimension, architecture.joined) == sizes
 
 
-def test_the_papers_sizes():
+def test_the_sizes_of_the_paper():
     assert PRESETS["paper"] == {"word_units": 512, "units": 256, "hidden": 256}
 
 
@@ -80,6 +80,6 @@ def test_the_papers_sizes():
     [("inputs", "pieces"), ("layer", "first"), ("cell", "rnn"), ("length", "yes"), ("units", 0), ("characters", -1),
      ("longest", 0), ("hidden", 0), ("word_units", 0), ("length_units", 0)],
 )  # fmt: skip
-def test_what_it_cannot_be(name, value):
+def test_invalid_architectures_are_refused(name, value):
     with pytest.raises(ValueError, match=f"^{name} is {value!r}, expected"):
         PairClassifierArchitecture(**{**SMALL, name: value})

@@ -44,33 +44,33 @@ def lines(texts, side):
     return [b" ".join(WORDS[side][i] for i in text) for text in texts]
 
 
-def test_what_is_saved(tmp_path):
+def test_the_saved_model_and_its_log(tmp_path):
     model = train_pair_classifier(PAIRS, DEVELOPMENT, settings(), TrainingRun(tmp_path, record={"escaped": False}))
     assert not (tmp_path / CHECKPOINT).exists()
     log = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in log] == [1, 2, 3]
-    again = PairClassifierModel.load(tmp_path)
-    assert again.identity == model.identity
-    training = again.training
+    loaded = PairClassifierModel.load(tmp_path)
+    assert loaded.identity == model.identity
+    training = loaded.training
     assert (training["escaped"], training["pairs"], training["epochs_done"]) == (False, 300, 3)
     best = max(log, key=lambda line: line["best_f1"])
     assert training["best_epoch"] == best["epoch"]
-    # The threshold is of calibrated probabilities, and the best of the development set.
+    # The threshold is that of calibrated probabilities with the best quality on the development set.
     labelled = random_pairs(DEVELOPMENT, 5, 1)
     sources, targets = lines(DEVELOPMENT.sources, 0), lines(DEVELOPMENT.targets, 1)
-    result = again.probabilities([sources[i] for i in labelled.rows], [targets[i] for i in labelled.columns])
+    result = loaded.probabilities([sources[i] for i in labelled.rows], [targets[i] for i in labelled.columns])
     quality = best_quality(result, labelled.parallel)
     assert quality.f1 == pytest.approx(best["best_f1"], abs=1e-6)
-    assert again.thresholds["best"] == pytest.approx(quality.threshold, abs=1e-6)
-    assert again.thresholds["half"] == 0.5
+    assert loaded.thresholds["best"] == pytest.approx(quality.threshold, abs=1e-6)
+    assert loaded.thresholds["half"] == 0.5
     assert 0 <= training["development"]["calibration_error"] < 0.5
-    assert again.search_dimension == 16
+    assert loaded.search_dimension == 16
     vectors = model.search_vectors(sources, "source")
-    np.testing.assert_array_equal(again.search_vectors(sources, "source"), vectors)
+    np.testing.assert_array_equal(loaded.search_vectors(sources, "source"), vectors)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
-def test_without_vectors_to_search_by_those_of_sentences_serve(tmp_path):
+def test_without_search_vectors_sentence_vectors_are_used(tmp_path):
     model = train_pair_classifier(PAIRS, DEVELOPMENT, settings(epochs=1, search_units=0), TrainingRun(tmp_path))
     assert (model.search, model.search_dimension) == (None, model.dimension)
     sources = lines(DEVELOPMENT.sources, 0)
@@ -90,7 +90,7 @@ def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, given):
         if isinstance(report, SearchReport):
             raise _StopError
 
-    whole = train_pair_classifier(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "whole"))
+    uninterrupted = train_pair_classifier(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "whole"))
     with pytest.raises(_StopError):
         train_pair_classifier(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "part", on_report=stop))
     with pytest.raises(ModelError, match="unfinished training"):
@@ -101,14 +101,14 @@ def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, given):
         )
     part = train_pair_classifier(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "part", resume=True))
     assert not (tmp_path / "part/search").exists()
-    assert part.identity == whole.identity
+    assert part.identity == uninterrupted.identity
     names = ["weights.safetensors", "training.jsonl", "config.json"]
     for file in names + ([] if given == "words" else ["encoder/model.safetensors"]):
         assert (tmp_path / "part" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
 
 
-def test_layers_of_a_tuned_encoder_take_steps_of_their_own(tmp_path):
-    """A step that is right for a fresh network ruins one that was trained before."""
+def test_layers_of_a_tuned_encoder_have_their_own_learning_rate(tmp_path):
+    """A learning rate that is right for a new network would ruin one that was trained before."""
     folder = bert_folder(tmp_path / "bert")
     rates = {}
     for layer in ("contextual", "static"):
@@ -119,9 +119,9 @@ def test_layers_of_a_tuned_encoder_take_steps_of_their_own(tmp_path):
         learnt = sum(parameter.requires_grad for parameter in trainer.module.parameters())
         assert sum(count for _, count in rates[layer]) == learnt
         next(iter(trainer.run()))
-        # The schedule keeps their ratio.
-        now = [group["lr"] / full for group, (full, _) in zip(groups, rates[layer], strict=True)]
-        assert now == pytest.approx([now[0]] * len(now))
+        # The schedule keeps the ratio of the learning rates.
+        ratios = [group["lr"] / full for group, (full, _) in zip(groups, rates[layer], strict=True)]
+        assert ratios == pytest.approx([ratios[0]] * len(ratios))
     assert [rate for rate, _ in rates["contextual"]] == [0.01, 0.0002]
     assert [rate for rate, _ in rates["static"]] == [0.01]
 
@@ -149,22 +149,22 @@ def test_a_checkpoint_of_other_texts_settings_or_encoders(tmp_path):
     def resume(pairs=PAIRS, chosen=chosen):
         train_pair_classifier(pairs, DEVELOPMENT, chosen, TrainingRun(tmp_path / "m", resume=True))
 
-    with pytest.raises(ModelError, match="the texts are other ones"):
+    with pytest.raises(ModelError, match="the texts differ"):
         resume(toy_pairs(300, 3))
     with pytest.raises(ModelError, match="units was 24, not 16"):
         resume(chosen=settings(f"hf:{folder}", units=16))
     bert_folder(folder, intermediate_size=40)
-    with pytest.raises(ModelError, match="the encoder's weights are other ones"):
+    with pytest.raises(ModelError, match="the encoder's weights differ"):
         resume()
 
 
 def test_what_cannot_be_trained(tmp_path, monkeypatch):
-    one = PAIRS.select(np.array([0, 0, 0]))
-    assert distinct_targets(one) == 1
+    repeated_pair = PAIRS.select(np.array([0, 0, 0]))
+    assert distinct_targets(repeated_pair) == 1
     with pytest.raises(ValueError, match="1 distinct pair to learn from, expected two"):
-        train_pair_classifier(one, DEVELOPMENT, settings(), TrainingRun(tmp_path))
+        train_pair_classifier(repeated_pair, DEVELOPMENT, settings(), TrainingRun(tmp_path))
     with pytest.raises(ValueError, match="1 distinct pair in the development set"):
-        train_pair_classifier(PAIRS, one, settings(), TrainingRun(tmp_path))
+        train_pair_classifier(PAIRS, repeated_pair, settings(), TrainingRun(tmp_path))
     with pytest.raises(DivergedError, match="smaller learning rate"):
         train_pair_classifier(PAIRS, DEVELOPMENT, settings(learning_rate=1e30), TrainingRun(tmp_path))
     monkeypatch.setattr(folders.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 1000}))
@@ -172,7 +172,7 @@ def test_what_cannot_be_trained(tmp_path, monkeypatch):
         train_pair_classifier(PAIRS, DEVELOPMENT, settings(), TrainingRun(tmp_path / "full"))
 
 
-def test_one_no_better_than_guessing_is_not_saved_silently(tmp_path, monkeypatch):
+def test_a_classifier_at_chance_level_is_not_saved_silently(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "CHANCE", 1.1)
     with pytest.raises(DivergedError, match="does not beat chance: the area under its curve") as caught:
         train_pair_classifier(PAIRS, DEVELOPMENT, settings(epochs=1), TrainingRun(tmp_path))
@@ -190,26 +190,26 @@ FEW_PAIRS = toy_pairs(120)
 
 
 def test_words_and_their_parts():
-    made = fresh_classifier(FEW_PAIRS, PairClassifierSettings.from_options(FAST))
-    assert set(made.vocabularies[1].words[1:]) == set(WORDS[1])
-    # Of `saa` and its like, what words begin with is shared by all.
-    assert set(made.vocabularies[2].words) >= {b"s", b"\x02s"}
-    inputs = made.classifier.inputs
-    assert [len(known) for known in made.vocabularies] == [
+    fresh = fresh_classifier(FEW_PAIRS, PairClassifierSettings.from_options(FAST))
+    assert set(fresh.vocabularies[1].words[1:]) == set(WORDS[1])
+    # All source words start like `saa`, so they share these parts.
+    assert set(fresh.vocabularies[2].words) >= {b"s", b"\x02s"}
+    inputs = fresh.classifier.inputs
+    assert [len(known) for known in fresh.vocabularies] == [
         len(rows) for rows in (inputs.source.words, inputs.target.words, inputs.source.parts, inputs.target.parts)
     ]
-    assert made.architecture.word_units == 24
-    assert made.encoder is None
+    assert fresh.architecture.word_units == 24
+    assert fresh.encoder is None
 
 
 def test_rare_words_are_unknown():
-    some = FEW_PAIRS.select(np.arange(8))
-    counts = np.bincount(some.sources.words, minlength=20)
-    made = fresh_classifier(some, PairClassifierSettings.from_options({**FAST, "min_count": 2}))
-    assert len(made.vocabularies[0]) == 1 + (counts >= 2).sum() < 1 + (counts >= 1).sum()
+    pairs = FEW_PAIRS.select(np.arange(8))
+    counts = np.bincount(pairs.sources.words, minlength=20)
+    fresh = fresh_classifier(pairs, PairClassifierSettings.from_options({**FAST, "min_count": 2}))
+    assert len(fresh.vocabularies[0]) == 1 + (counts >= 2).sum() < 1 + (counts >= 1).sum()
 
 
-def test_the_seed_fixes_everything():
+def test_initial_arrays_are_determined_by_the_seed():
     arrays = [
         fresh_classifier(FEW_PAIRS, PairClassifierSettings.from_options(FAST, seed=seed)).classifier.arrays()
         for seed in (1, 1, 2)
@@ -220,24 +220,24 @@ def test_the_seed_fixes_everything():
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_vectors_of_word2vec_centred_and_scaled(which):
-    made = fresh_classifier(FEW_PAIRS, PairClassifierSettings.from_options(FAST, encoder="word2vec"))
+    fresh = fresh_classifier(FEW_PAIRS, PairClassifierSettings.from_options(FAST, encoder="word2vec"))
     sentences = [[WORDS[which][i] for i in text] for text in FEW_PAIRS.sources]
     known = train_word2vec(sentences, 24, 1)
-    words = made.vocabularies[which].words[1:]
+    words = fresh.vocabularies[which].words[1:]
     expected = np.array([known[word] for word in words])
     expected -= expected.mean(0)
     expected *= 0.1 / np.sqrt(np.mean(expected**2))
-    inputs = (made.classifier.inputs.source, made.classifier.inputs.target)[which]
+    inputs = (fresh.classifier.inputs.source, fresh.classifier.inputs.target)[which]
     assert np.allclose(inputs.words.detach().numpy()[1:], expected, atol=1e-5)
 
 
 def test_an_encoder(tmp_path):
     folder = bert_folder(tmp_path / "bert")
-    made = fresh_classifier(FEW_PAIRS, PairClassifierSettings.from_options(FAST, encoder=f"hf:{folder}"))
-    assert made.vocabularies == []
-    assert made.encoder is made.classifier.inputs
-    assert made.architecture.word_units == 16
-    assert not any(value.requires_grad for value in made.encoder.parameters())
+    fresh = fresh_classifier(FEW_PAIRS, PairClassifierSettings.from_options(FAST, encoder=f"hf:{folder}"))
+    assert fresh.vocabularies == []
+    assert fresh.encoder is fresh.classifier.inputs
+    assert fresh.architecture.word_units == 16
+    assert not any(value.requires_grad for value in fresh.encoder.parameters())
 
 
 def test_cross_entropy_of_pairs():
@@ -247,7 +247,7 @@ def test_cross_entropy_of_pairs():
     assert float(label_loss(torch.tensor(logits), torch.tensor(parallel))) == pytest.approx(expected)
 
 
-def test_contrast_of_a_batch():
+def test_contrastive_loss_of_a_batch():
     rng = np.random.default_rng(1)
     sources, targets = rng.normal(size=(2, 4, 5))
     translations = np.eye(4, dtype=bool)
@@ -256,7 +256,7 @@ def test_contrast_of_a_batch():
     scores = unit[0] @ unit[1].T / 0.2
     losses = []
     for i in range(4):
-        # A source is told from targets that are wrong for it, and a target from sources that it is wrong for.
+        # Each source is contrasted with its wrong targets, and each target with its wrong sources.
         row = [scores[i, j] for j in range(4) if j == i or not translations[i, j]]
         column = [scores[j, i] for j in range(4) if j == i or not translations[j, i]]
         losses += [np.log(np.exp(row).sum()) - scores[i, i], np.log(np.exp(column).sum()) - scores[i, i]]
@@ -271,44 +271,45 @@ def trainer(pairs=PAIRS, **options):
 
 @pytest.mark.parametrize("options", [{}, {"cell": "gru"}, {"cell": "lstm"}, {"length": "add"}, {"contrast": 0.0},
                                      {"negatives": 0}, {"containment": 0}, {"containment": 2}])  # fmt: skip
-def test_everything_learns(options):
+def test_all_variants_learn(options):
     reports = list(trainer(epochs=2, **options).run())
     assert [report.updates for report in reports] == [19, 38]
     assert reports[1].loss < reports[0].loss
     assert reports[1].development_loss < 3
 
 
-def test_it_learns_to_tell_pairs_and_contained_ones_from_others():
-    made = trainer(toy_pairs(800), epochs=5)
-    reports = list(made.run())
+def test_pairs_are_distinguished_from_random_and_contained_negatives():
+    pair_trainer = trainer(toy_pairs(800), epochs=5)
+    reports = list(pair_trainer.run())
     assert reports[-1].best_f1 > 0.85
     assert reports[-1].auc > 0.95
     assert reports[-1].contained_f1 > 0.8
     assert reports[-1].best_f1 >= reports[-1].f1
-    assert made.best["best_f1"] == max(report.best_f1 for report in reports)
+    assert pair_trainer.best["best_f1"] == max(report.best_f1 for report in reports)
 
 
 def test_the_best_epoch_is_kept():
-    made = trainer()
+    pair_trainer = trainer()
     kept = []
-    for report in made.run():
-        kept.append((report.best_f1, {name: value.clone() for name, value in made.module.state_dict().items()}))
+    for report in pair_trainer.run():
+        kept.append((report.best_f1, {name: value.clone() for name, value in pair_trainer.module.state_dict().items()}))
     best = max(kept, key=lambda pair: pair[0])[1]
     # Pretend that the last epoch was worse.
-    made.module.network.output.weight.data += 1
-    result = made.kept().state_dict()
+    pair_trainer.module.network.output.weight.data += 1
+    result = pair_trainer.kept().state_dict()
     assert all(torch.equal(result[name], best[name]) for name in best)
-    assert not made.module.training
+    assert not pair_trainer.module.training
 
 
-def test_the_loss_of_a_batch_with_nothing_wrong_but_one_target():
-    """Two pairs, no dropout: the loss is that of two true and two wrong pairs, and the contrast of the two."""
+def test_the_loss_of_a_batch_of_two_pairs():
+    """Without dropout, the loss of two pairs is that of two true and two wrong pairs, plus their contrastive loss."""
     pairs = PAIRS.select(np.array([0, 1]))
-    made = trainer(pairs, negatives=3, containment=0, dropout=0.0, hidden_words=0.0, contrast=0.5)
-    loss = made._loss(np.array([0, 1]), np.random.default_rng(1))
-    module = made.module
+    pair_trainer = trainer(pairs, negatives=3, containment=0, dropout=0.0, hidden_words=0.0, contrast=0.5)
+    loss = pair_trainer._loss(np.array([0, 1]), np.random.default_rng(1))
+    module = pair_trainer.module
     sides = [
-        module.encode(side, texts, made._lexicons[side]) for side, texts in enumerate((pairs.sources, pairs.targets))
+        module.encode(side, texts, pair_trainer._lexicons[side])
+        for side, texts in enumerate((pairs.sources, pairs.targets))
     ]
     rows, columns = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 1, 1, 0])
     lengths = torch.from_numpy(pairs.sources.lengths)
@@ -318,13 +319,13 @@ def test_the_loss_of_a_batch_with_nothing_wrong_but_one_target():
     assert loss.item() == pytest.approx(expected.item(), abs=1e-6)
 
 
-def test_the_step_size_rises_and_falls_to_nothing():
-    made = trainer(epochs=2)
+def test_the_learning_rate_rises_and_falls_to_zero():
+    pair_trainer = trainer(epochs=2)
     rates = []
-    adam = made.learnt.optimizers[ADAM]
+    adam = pair_trainer.learnt.optimizers[ADAM]
     step = adam.step
     adam.step = lambda: (rates.append(adam.param_groups[0]["lr"]), step())
-    list(made.run())
+    list(pair_trainer.run())
     assert rates[0] < 0.001
     assert 0.008 < max(rates) <= 0.01
     assert rates[-1] < 0.001
@@ -344,7 +345,7 @@ def accuracy(trainer, texts):
     return np.mean([sorted(texts.targets[i]) == sorted(texts.targets[j]) for i, j in enumerate(nearest)])
 
 
-def test_translations_come_near_each_other():
+def test_search_vectors_of_translations_become_similar():
     trainer, held_out = SearchTrainer(toy_pairs(400), SETTINGS), toy_pairs(50, 2)
     before = accuracy(trainer, held_out)
     losses = [report.loss for report in trainer.run()]
@@ -353,17 +354,17 @@ def test_translations_come_near_each_other():
     assert accuracy(trainer, held_out) > 0.9
 
 
-def test_a_seed_fixes_all_and_another_changes_it():
-    made = []
+def test_search_vectors_are_determined_by_the_seed():
+    vectors = []
     for seed in (1, 1, 2):
         trainer = SearchTrainer(toy_pairs(40), PairClassifierSettings(search_units=4, search_epochs=1, seed=seed))
         assert [report.epoch for report in trainer.run()] == [1]
-        made.append(trainer.vectors())
-    np.testing.assert_array_equal(made[0], made[1])
-    assert (made[0] != made[2]).any()
+        vectors.append(trainer.vectors())
+    np.testing.assert_array_equal(vectors[0], vectors[1])
+    assert (vectors[0] != vectors[2]).any()
 
 
-def test_repeated_pairs_are_no_wrong_ones():
+def test_repeated_pairs_are_not_negatives():
     texts = Phrases.from_lists([[0, 1]] * 8)
     first, *_ = SearchTrainer(TextPairs(texts, texts, *WORDS), SETTINGS).run()
     assert first.loss == pytest.approx(0.0, abs=1e-6)

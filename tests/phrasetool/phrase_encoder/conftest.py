@@ -1,4 +1,4 @@
-"""The pairs that trainers learn from."""
+"""Phrase pairs for tests of the trainers."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from tests.phrasetool.phrase_encoder.toy_language import WORDS, vocabulary
 
 @pytest.fixture(scope="session")
 def pairs():
-    """A toy language pair: word i translates word i, and the word order is reversed."""
+    """Return pairs of a toy language pair: word i translates word i, and the word order is reversed."""
     rng = np.random.default_rng(0)
     sources = {tuple((1 + rng.integers(0, WORDS, length)).tolist()) for length in rng.integers(1, 5, 700)}
     sources = sorted(sources)

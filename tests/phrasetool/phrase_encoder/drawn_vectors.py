@@ -1,4 +1,4 @@
-"""Batches with a frozen side, and vectors that a seed draws."""
+"""Batches with a frozen side, and seeded random vectors."""
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ def frozen(positive, pool=None, seed=0):
 
 
 def tensors(seed, dimension, count=7, pool=30):
-    """Predictions, true vectors and a pool of unit vectors that the true ones belong to."""
+    """Return predictions, true vectors, and a pool of unit vectors that contains those of the true ones."""
     rng = np.random.default_rng(seed)
     predicted, positive = np.tanh(rng.normal(size=(2, count, dimension)))
     others = rng.normal(size=(pool, dimension))

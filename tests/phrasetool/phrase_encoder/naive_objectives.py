@@ -7,14 +7,14 @@ import numpy as np
 
 
 def unit(vector):
-    """The vector at length one; zero if it is shorter than 1e-6."""
+    """Return the vector scaled to length one; zero if it is shorter than 1e-6."""
     vector = np.asarray(vector, np.float64)
     length = math.sqrt(float(vector @ vector))
     return vector / length if length >= 1e-6 else np.zeros_like(vector)
 
 
 def in_batch(similarities, temperature, smoothing=0.0, row_shares=None, column_shares=None):
-    """Cross-entropy of a softmax over candidates whose logits are similarity / temperature - log(share)."""
+    """Return cross-entropies of a softmax over candidates with the logits similarity / temperature - log(share)."""
     size = len(similarities)
     losses = []
     for i in range(size):
@@ -29,7 +29,7 @@ def in_batch(similarities, temperature, smoothing=0.0, row_shares=None, column_s
 
 
 def margin_loss(predicted, positive, negative, margin):
-    """Eq. 1 of the syn-margin paper."""
+    """Return the loss of Eq. 1 of the syn-margin paper."""
     return max(0.0, margin + negative @ predicted - positive @ predicted)
 
 
@@ -39,13 +39,13 @@ def sampled(predicted, positive, pool, draws, margin):
 
 
 def most_informative(predicted, positive, pool):
-    """Index of the pool vector with the largest cosine to p - u, leaving out u itself; None if none is left."""
-    expected = unit(predicted) - unit(positive)
+    """Return the index of the pool vector with the largest cosine to p - u, except u itself; None if none is left."""
+    direction = unit(predicted) - unit(positive)
     best = None
     for i, vector in enumerate(pool):
         if vector @ unit(positive) >= 1 - 1e-6:
             continue
-        if best is None or vector @ expected > pool[best] @ expected:
+        if best is None or vector @ direction > pool[best] @ direction:
             best = i
     return best
 
@@ -60,7 +60,7 @@ def difference(predicted, positive):
 
 
 def log_normaliser(kappa, dimension):
-    """log C_d(k) and its derivative, in 40 digits; k may be 0."""
+    """Return log C_d(k) and its derivative, computed with 40 digits; k may be 0."""
     with mpmath.workdps(40):
         d, k = mpmath.mpf(dimension), mpmath.mpf(float(kappa))
         if k == 0:

@@ -1,4 +1,4 @@
-"""A module, its parameters and phrases to encode."""
+"""Parameters, phrases and an objective for tests of the recursive autoencoder."""
 
 import numpy as np
 import torch

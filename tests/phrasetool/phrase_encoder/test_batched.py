@@ -12,7 +12,7 @@ VOCABULARY = 9
 
 
 class Summing(BatchedEncoder):
-    """A phrase's vector is its length and the sum of its words; remembers its batches."""
+    """Encode a phrase as its length and the sum of its word ids; record the batches."""
 
     def __init__(self, batch_positions, more_positions):
         super().__init__(VOCABULARY, 2)
@@ -32,7 +32,7 @@ PHRASES = st.lists(st.lists(st.integers(0, VOCABULARY - 1), max_size=9), max_siz
 
 
 @given(PHRASES, st.integers(1, 25), st.integers(0, 2))
-def test_every_phrase_is_in_one_batch_and_batches_are_as_full_as_may_be(lists, most, more):
+def test_every_phrase_is_in_one_batch_and_batches_are_as_full_as_possible(lists, most, more):
     encoder = Summing(most, more)
     encoded, transformed = encoder.encode(Phrases.from_lists(lists))
     assert encoded.tolist() == [[len(phrase), sum(phrase)] for phrase in lists]
@@ -40,7 +40,7 @@ def test_every_phrase_is_in_one_batch_and_batches_are_as_full_as_may_be(lists, m
     assert [length for batch in encoder.batches for length in batch] == [len(phrase) for phrase in lists]
     sizes = [[length + more for length in batch] for batch in encoder.batches]
     assert all(len(batch) == 1 or sum(batch) <= most for batch in sizes)
-    # The next phrase would have been one too many.
+    # The next phrase would have exceeded the limit.
     assert all(sum(batch) + following[0] > most for batch, following in pairwise(sizes))
 
 

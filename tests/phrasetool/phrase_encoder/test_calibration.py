@@ -10,7 +10,7 @@ cosines = st.floats(-1, 1, width=32)
 
 
 def naive(x, random, pair):
-    """Linear between (-1, -1), (random, 0), (pair, 0.7) and (1, 1)."""
+    """Interpolate linearly between (-1, -1), (random, 0), (pair, 0.7) and (1, 1)."""
     return float(np.interp(x, [-1, random, pair, 1], [-1, 0, 0.7, 1]))
 
 
@@ -21,7 +21,7 @@ def calibrated(calibration, values):
 
 
 @given(st.lists(cosines, max_size=20), st.floats(-0.9, 0.8), st.floats(0.02, 0.9))
-def test_it_equals_the_obvious_interpolation_and_keeps_the_order(values, random, share):
+def test_calibration_equals_the_obvious_interpolation_and_keeps_the_order(values, random, share):
     pair = random + share * (1 - random)
     calibration = Calibration(random, pair)
     result = calibrated(calibration, values)
@@ -33,7 +33,7 @@ def test_it_equals_the_obvious_interpolation_and_keeps_the_order(values, random,
 def test_the_ends_and_knots():
     calibration = Calibration(0.1, 0.35)
     np.testing.assert_allclose(calibrated(calibration, [-1, 0.1, 0.35, 1]), [-1, 0, 0.7, 1], atol=1e-6)
-    # The identity.
+    # These knots give the identity.
     np.testing.assert_allclose(calibrated(Calibration(0.0, 0.7), [-0.3, 0.2, 0.9]), [-0.3, 0.2, 0.9], atol=1e-6)
 
 
@@ -49,7 +49,7 @@ def test_other_arrays_are_refused(array):
         Calibration(0.0, 0.5).apply(array)
 
 
-def test_it_is_kept_as_numbers():
+def test_calibration_is_restored_from_its_dictionary():
     calibration = Calibration(0.02, 0.36)
     assert Calibration.from_dict(calibration.as_dict()) == calibration
     for damaged in ({}, {"random": 0.1}, {"random": "x", "pair": 0.5}, {"random": 0.5, "pair": 0.1}):
@@ -58,7 +58,7 @@ def test_it_is_kept_as_numbers():
 
 
 class Known:
-    """A scorer of phrases of one word: alike if the words are."""
+    """Scorer of one-word phrases: about `same` for equal words, about `other` for different ones."""
 
     def __init__(self, same, other):
         self.same, self.other = same, other
@@ -81,7 +81,7 @@ def test_a_fit_puts_random_pairs_at_zero_and_almost_all_pairs_above_the_level():
     assert Calibration.fit(scorer.score_pairs, words, words, seed=1) == fitted
 
 
-def test_a_model_that_tells_nothing_apart_has_no_calibration():
+def test_a_model_that_does_not_discriminate_has_no_calibration():
     words = Phrases.from_lists([[1 + i] for i in range(50)])
     assert Calibration.fit(Known(0.3, 0.3).score_pairs, words, words, seed=1) is None
     assert Calibration.fit(Known(0.3, 0.3).score_pairs, words.part(0, 0), words.part(0, 0), seed=1) is None

@@ -4,7 +4,7 @@ import pytest
 from phrasetool.phrase_encoder.trainer import PhraseTrainer
 from tests.phrasetool.phrase_encoder.toy_language import settings, some_of, start, start_of
 
-# A joint error for each iteration, the one before the first included.
+# The joint error before the first iteration and after each iteration.
 SWINGING = [9, 5, 4, 4.5, 3, 3.5, 3.2, 3.1, 2]
 
 
@@ -23,9 +23,9 @@ def test_training_stops_at_a_local_minimum_with_its_parameters(
     monkeypatch.setattr(PhraseTrainer, "_joint", lambda self, reconstruction, semantic: SWINGING[self.iteration])
     chosen = settings("max-margin", iterations=iterations, patience=patience, pretrain_iterations=0)
     trainer = PhraseTrainer(some_of(pairs, np.arange(40)), chosen, *start())
-    seen = [trainer.parameters()[0].transform for _ in trainer.run()]
-    assert len(seen) == last
-    np.testing.assert_array_equal(trainer.parameters()[0].transform, seen[best - 1])
+    transforms = [trainer.parameters()[0].transform for _ in trainer.run()]
+    assert len(transforms) == last
+    np.testing.assert_array_equal(trainer.parameters()[0].transform, transforms[best - 1])
 
 
 def test_dropout_is_for_updates_only(pairs):
@@ -35,5 +35,5 @@ def test_dropout_is_for_updates_only(pairs):
         chosen = settings("sampled", "mean-max", dropout=dropout, unknown_rate=0.0, learning_rate=1e-20, iterations=1)
         trainer = PhraseTrainer(pairs, chosen, *start_of(chosen))
         collected[dropout] = [report.semantic_error for report in trainer.run()]
-    # The step is so small that nothing changes; what is measured afterwards is measured without dropout.
+    # The step is so small that nothing changes, and the errors are measured afterwards, without dropout.
     assert collected[0.0] == collected[0.6]

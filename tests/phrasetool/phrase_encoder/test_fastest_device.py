@@ -5,7 +5,7 @@ from phrasetool.phrase_encoder.trainer import choose_training_device, training_s
 from tests.phrasetool.phrase_encoder.toy_language import settings
 
 
-def test_auto_takes_the_fastest_device_and_says_so(monkeypatch, pairs):
+def test_auto_chooses_and_reports_the_fastest_device(monkeypatch, pairs):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Tensor Engine")
     for cpu, gpu, expected in ((55_000.0, 15_500.0, "cpu"), (55_000.0, 300_000.0, "cuda")):

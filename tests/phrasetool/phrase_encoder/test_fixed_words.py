@@ -30,7 +30,7 @@ def start(tmp_path, name="v", **vectors):
 def test_words_without_a_vector_are_unknown(tmp_path):
     inputs = start(tmp_path, haus=(1, 0, 0), null=(0, 0, 0), rot=(0, 1, 0), more=(1, 1, 1))
     result, starts = with_known_words(PAIRS, SETTINGS, (inputs, Start()))
-    # `Haus` by its lower-cased form; a zero vector says nothing.
+    # `Haus` has the vector of its lower-cased form; a zero vector counts as no vector.
     assert result.source_vocabulary.words == [b"<unk>", b"Haus", b"rot"]
     assert result.source_vocabulary.counts.tolist() == [9, 5, 1]
     assert [phrase.tolist() for phrase in result.sources] == [[1, 0], [0], [2, 1]]
@@ -39,7 +39,7 @@ def test_words_without_a_vector_are_unknown(tmp_path):
     assert starts[1].loaded is None
 
 
-def test_words_that_learn_stay(tmp_path):
+def test_words_whose_vectors_are_trained_are_kept(tmp_path):
     rae = TrainingSettings.for_loss("in-batch", "rae", dimension=3)
     starts = start(tmp_path, haus=(1, 0, 0)), Start()
     assert with_known_words(PAIRS, rae, starts) == (PAIRS, starts)
@@ -48,17 +48,17 @@ def test_words_that_learn_stay(tmp_path):
 @pytest.mark.parametrize(
     ("vectors", "message"),
     [
-        ({"haus": (1, 0)}, "dimension 2, but dimension 3 was asked for"),
+        ({"haus": (1, 0)}, "dimension 2, but dimension 3 was requested"),
         ({"haus": (1, "nan", 0)}, "the vector of 'haus' has a number that is not finite"),
         ({"house": (1, 0, 0)}, "knows none of the 4 words that need a vector"),
         ({"haus": (0, 0, 0)}, "knows no word of the source"),
     ],
 )
-def test_files_that_will_not_do(vectors, message, tmp_path):
+def test_unusable_vector_files_are_refused(vectors, message, tmp_path):
     with pytest.raises(DataError, match=message):
         with_known_words(PAIRS, SETTINGS, (start(tmp_path, **vectors), Start()))
 
 
-def test_one_space_needs_files_of_both_sides(tmp_path):
+def test_a_shared_space_needs_vector_files_of_both_languages(tmp_path):
     with pytest.raises(ValueError, match="both languages need word vectors of one space"):
         with_known_words(PAIRS, FIXED, (start(tmp_path, haus=(1, 0, 0)), Start()))

@@ -7,9 +7,9 @@ from tests.phrasetool.phrase_encoder.toy_language import WORDS, scorer_of, setti
 
 def test_in_batch_learns_the_toy_language(pairs):
     held_out = np.arange(0, len(pairs), 5)
-    seen = np.setdiff1d(np.arange(len(pairs)), held_out)
+    training_rows = np.setdiff1d(np.arange(len(pairs)), held_out)
     chosen = settings("in-batch", iterations=25, pretrain_iterations=0, temperature=0.2)
-    trainer = PhraseTrainer(some_of(pairs, seen), chosen, *start())
+    trainer = PhraseTrainer(some_of(pairs, training_rows), chosen, *start())
     reports = list(trainer.run())
     assert len(reports) == 25
     assert reports[-1].joint_error < reports[0].joint_error / 2

@@ -1,4 +1,4 @@
-"""The objectives with a margin over cosines: what they have in common, then each."""
+"""Objectives with a margin between cosines: their common properties, then each objective."""
 
 import math
 
@@ -45,8 +45,8 @@ def test_losses_by_hand():
     up, down, back, same = [0.0, 1.0], [0.0, -1.0], [-1.0, 0.0], [1.0, 0.0]
     assert float(SynProjection(0.5).frozen_losses(predicted, frozen(true))) == pytest.approx(0.5 + 0.8 - 0.6)
     # p - u = (-0.4, 0.8), of length sqrt(0.8), so u'.p is 0.4 / sqrt(0.8)
-    stated = 0.5 + 0.4 / math.sqrt(0.8) - 0.6
-    assert float(SynDifference(0.5).frozen_losses(predicted, frozen(true))) == pytest.approx(stated)
+    expected = 0.5 + 0.4 / math.sqrt(0.8) - 0.6
+    assert float(SynDifference(0.5).frozen_losses(predicted, frozen(true))) == pytest.approx(expected)
     for negative, loss in ((up, 0.7), (down, 0.0), (same, 0.5)):
         result = Sampled(0.5, 5).frozen_losses(predicted, frozen(true, [negative]))
         assert float(result) == pytest.approx(loss)
@@ -60,14 +60,14 @@ def test_losses_by_hand():
 def test_draws_depend_on_the_source_of_randomness_only():
     predicted, positive, pool = tensors(5, 8)
     for loss in (Sampled(), MostInformative(pool_size=9)):
-        one, other, later = frozen(positive, pool, 3), frozen(positive, pool, 3), frozen(positive, pool, 4)
-        first = loss.frozen_losses(predicted, one)
-        assert torch.equal(loss.frozen_losses(predicted, other), first)
-        assert not torch.equal(loss.frozen_losses(predicted, later), first)
-        # What was drawn does not depend on the vectors.
-        other = frozen(-positive, pool, 3)
-        loss.frozen_losses(predicted.square(), other)
-        assert other.rng.bit_generator.state == one.rng.bit_generator.state
+        batch, same_draws, other_draws = frozen(positive, pool, 3), frozen(positive, pool, 3), frozen(positive, pool, 4)
+        first = loss.frozen_losses(predicted, batch)
+        assert torch.equal(loss.frozen_losses(predicted, same_draws), first)
+        assert not torch.equal(loss.frozen_losses(predicted, other_draws), first)
+        # The draws do not depend on the vectors.
+        same_draws = frozen(-positive, pool, 3)
+        loss.frozen_losses(predicted.square(), same_draws)
+        assert same_draws.rng.bit_generator.state == batch.rng.bit_generator.state
 
 
 @pytest.mark.parametrize("loss", [Sampled(2.0), MostInformative(2.0), MostInformative(2.0, pool_size=9)])
@@ -93,8 +93,8 @@ def test_sampled_equals_the_obvious_version(seed, dimension, negatives):
     result = Sampled(0.4, negatives).frozen_losses(predicted, frozen(positive, pool, seed))
     draws = np.random.default_rng(seed).integers(0, len(pool), (len(predicted), negatives))
     rows = zip(predicted.numpy(), positive.numpy(), draws, strict=True)
-    stated = [naive.sampled(p, u, pool.numpy(), draw, 0.4) for p, u, draw in rows]
-    np.testing.assert_allclose(result, stated, atol=1e-12)
+    expected = [naive.sampled(p, u, pool.numpy(), draw, 0.4) for p, u, draw in rows]
+    np.testing.assert_allclose(result, expected, atol=1e-12)
 
 
 def test_all_phrases_of_the_pool_are_drawn():
@@ -112,9 +112,9 @@ def test_most_informative_equals_the_obvious_search(seed, dimension, size):
     result = most_informative(p, u, pool)
     for row in range(len(p)):
         best = naive.most_informative(predicted[row].numpy(), positive[row].numpy(), pool.numpy())
-        stated = np.zeros(dimension) if best is None else pool[best].numpy()
-        expected = (p - u)[row].numpy()
-        assert result[row].numpy() @ expected == pytest.approx(stated @ expected, abs=1e-12)
+        nearest = np.zeros(dimension) if best is None else pool[best].numpy()
+        direction = (p - u)[row].numpy()
+        assert result[row].numpy() @ direction == pytest.approx(nearest @ direction, abs=1e-12)
         assert result[row].numpy() @ u[row].numpy() < 1 - 1e-6
 
 
@@ -132,7 +132,7 @@ def test_most_informative_searches_a_large_pool_to_its_end():
 def test_the_partner_is_not_its_own_negative(dtype):
     rng = np.random.default_rng(2)
     positive = unit_vectors(torch.tensor(rng.normal(size=(4, 50)), dtype=dtype))
-    # p - u points along u only where p is longer than one can be; a pool of partners alone leaves no other choice.
+    # p - u points along u only if p is longer than a unit vector; this pool contains only the partner of row 0.
     pool = torch.cat([positive[:1], positive[:1] * (1 - 1e-7)])
     result = most_informative(2 * positive, positive, pool)
     assert not result[0].any()
@@ -147,15 +147,15 @@ def test_a_sample_of_the_pool_is_searched():
     result = MostInformative(0.5, pool_size=20).frozen_losses(predicted, frozen(positive, pool, 6))
     drawn = np.random.default_rng(6).choice(len(pool), 20, replace=False, shuffle=False)
     assert len(set(drawn.tolist())) == 20
-    stated = MostInformative(0.5, pool_size=0).frozen_losses(predicted, frozen(positive, pool[drawn]))
-    assert torch.equal(result, stated)
+    expected = MostInformative(0.5, pool_size=0).frozen_losses(predicted, frozen(positive, pool[drawn]))
+    assert torch.equal(result, expected)
     every = MostInformative(0.5, pool_size=0).frozen_losses(predicted, frozen(positive, pool))
     assert not torch.equal(result, every)
     assert torch.equal(MostInformative(0.5).frozen_losses(predicted, frozen(positive, pool)), every)
 
 
 def decomposed(seed, dimension, angle):
-    """Unit vectors u, p at an angle to u, and any x, each of shape (1, n)."""
+    """Return unit vectors: u, p at the given angle to u, and a random x, each of shape (1, n)."""
     rng = np.random.default_rng(seed)
     u = naive.unit(rng.normal(size=dimension))
     aside = naive.unit(rng.normal(size=dimension))
@@ -179,19 +179,19 @@ def test_projection_sets_l3_to_0_and_l4_to_1(seed, dimension, angle, margin):
     u_orth = orthogonal_negative(p, u)
     assert float((u_orth * u).sum()) == pytest.approx(0, abs=1e-12)
     assert float((u_orth * u_orth).sum()) == pytest.approx(1)
-    stated = max(0.0, margin + math.sin(angle) - math.cos(angle))
-    assert float(SynProjection(margin).frozen_losses(p, frozen(u))) == pytest.approx(stated, abs=1e-9)
+    expected = max(0.0, margin + math.sin(angle) - math.cos(angle))
+    assert float(SynProjection(margin).frozen_losses(p, frozen(u))) == pytest.approx(expected, abs=1e-9)
 
 
 @given(SEEDS, DIMENSIONS, st.floats(1e-4, math.pi - 1e-4), st.floats(0, 3))
-def test_difference_sets_them_by_half_the_angle(seed, dimension, angle, margin):
+def test_difference_sets_l3_and_l4_by_half_the_angle(seed, dimension, angle, margin):
     u, p, _ = decomposed(seed, dimension, angle)
     x, u_orth = difference_negative(p, u), orthogonal_negative(p, u)
     l3, l4 = -math.sin(angle / 2), math.cos(angle / 2)
     assert float((x * u).sum()) == pytest.approx(l3, abs=1e-9)
     assert float((x * u_orth).sum()) == pytest.approx(l4, abs=1e-9)
-    stated = max(0.0, margin + l4 * math.sin(angle) - (1 - l3) * math.cos(angle))
-    assert float(SynDifference(margin).frozen_losses(p, frozen(u))) == pytest.approx(stated, abs=1e-9)
+    expected = max(0.0, margin + l4 * math.sin(angle) - (1 - l3) * math.cos(angle))
+    assert float(SynDifference(margin).frozen_losses(p, frozen(u))) == pytest.approx(expected, abs=1e-9)
 
 
 @given(SEEDS, DIMENSIONS, st.sampled_from([torch.float32, torch.float64]))
@@ -201,11 +201,11 @@ def test_syn_margin_equals_the_obvious_version(seed, dimension, dtype):
         result = loss.frozen_losses(predicted.to(dtype), frozen(positive.to(dtype)))
         assert result.dtype == dtype
         assert result.shape == (len(predicted),)
-        stated = [
+        expected = [
             naive.margin_loss(naive.unit(p), naive.unit(u), negative(p, u), 0.7)
             for p, u in zip(predicted.numpy(), positive.numpy(), strict=True)
         ]
-        np.testing.assert_allclose(result, stated, atol=1e-5 if dtype == torch.float32 else 1e-12)
+        np.testing.assert_allclose(result, expected, atol=1e-5 if dtype == torch.float32 else 1e-12)
 
 
 @pytest.mark.parametrize("make", [orthogonal_negative, difference_negative])
@@ -238,7 +238,8 @@ def test_a_small_angle_in_single_precision_is_harmless(dimension, exponent):
     assert (u_orth * u).sum(1).abs().max() < 2e-3
     true = (p.detach() - u).norm(dim=1)
     assert ((u_orth * p.detach()).sum(1) <= true * (1 + 2e-3) + 1e-6).all()
-    # A difference of 1e-6 has a tenth of rounding along u; it may cost a tenth of its length, one, but no more.
+    # If p - u has length 1e-6, about a tenth of it is rounding error along u.  Scaled to length one, this error may add
+    # about a tenth to the loss, but no more.
     noise = {"syn-projection": 1e-6, "syn-difference": 3e-7 / true.clamp_min(1e-6)}
     for loss in (SynProjection(1.0), SynDifference(1.0)):
         losses = loss.frozen_losses(p, frozen(u))

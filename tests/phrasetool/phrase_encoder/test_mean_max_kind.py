@@ -29,13 +29,13 @@ def test_options_out_of_range_are_refused(options, message):
 
 
 @pytest.mark.parametrize("dimension", [0, 15])
-def test_a_maximum_and_a_mean_make_an_even_dimension(dimension):
+def test_the_dimension_must_be_even(dimension):
     assert KIND.word_dimension(16) == 6
     with pytest.raises(ValueError, match=f"an even dimension .*, not {dimension}"):
         KIND.word_dimension(dimension)
 
 
-def test_feed_forward_units_are_as_many_as_hidden_units_or_those_that_are_asked_for():
+def test_feed_forward_units_default_to_the_hidden_units():
     assert initial(KIND).widen.shape == (8, 8)
     assert initial(MeanMax(word_units=6, heads=2, feed_forward=3)).widen.shape == (3, 8)
 
@@ -53,7 +53,7 @@ def test_fixed_layers_put_maxima_and_means_on_both_sides_of_zero():
     np.testing.assert_allclose(highest, -mean, atol=0.1)
 
 
-def test_parameters_have_to_suit_the_options():
+def test_parameters_must_match_the_options():
     arrays = initial(KIND).arrays()
     assert KIND.parameters(arrays).dimension == 16
     with pytest.raises(ValueError, match="3 heads cannot share 8 hidden units"):

@@ -14,7 +14,7 @@ V = 20
 
 
 def make(w=6, m=8, heads=2, d=5, seed=0, dropout=0.0):
-    """An encoder with nothing left at its start value, so that every parameter matters."""
+    """Return parameters that all differ from their initial values, so that every parameter matters."""
     kind = encoder_kind("mean-max", {"word_units": w, "heads": heads, "feed_forward": d, "dropout": dropout})
     rng = np.random.default_rng(seed)
     start = kind.initial(rng.normal(0, 0.5, (V, w)).astype(np.float32), 2 * m, "normal", rng)
@@ -41,33 +41,33 @@ def test_the_transformation_equals_the_oracle():
     parameters = make()
     module = MeanMaxEncoder(parameters, 2, 0.0)
     vectors = torch.randn(3, 16)
-    for row, found in zip(vectors.numpy(), module.transformed(vectors).detach().numpy(), strict=True):
-        np.testing.assert_allclose(found, naive.transform(row.astype(float), parameters), atol=1e-5)
+    for row, transformed in zip(vectors.numpy(), module.transformed(vectors).detach().numpy(), strict=True):
+        np.testing.assert_allclose(transformed, naive.transform(row.astype(float), parameters), atol=1e-5)
 
 
 def test_fixed_layers_start_centred_and_get_no_gradient():
     rng = np.random.default_rng(0)
     words = rng.normal(0.3, 0.3, (V, 6)).astype(np.float32)
-    apart = {}
+    offsets = {}
     for layers in ("trained", "fixed"):
         kind = encoder_kind("mean-max", {"word_units": 6, "heads": 2, "layers": layers})
         module = kind.module(kind.initial(words, 16, "normal", np.random.default_rng(1)))
         lists = [rng.integers(0, V, length).tolist() for length in rng.integers(1, 6, 2000)]
         vectors, _ = module(Phrases.from_lists(lists))
         highest, mean = vectors.detach().numpy().mean(0).reshape(2, 8)
-        apart[layers] = np.abs(highest + mean).max()
+        offsets[layers] = np.abs(highest + mean).max()
         learning = [parameter for group in module.groups().values() for parameter in group]
         assert {id(p) for p in learning} == {id(p) for p in module.parameters() if p.requires_grad}
         assert bool(module.groups()["rec"]) is (layers == "trained")
         vectors.sum().backward()
         assert module.word_vectors.grad is not None
         assert (module.block.widen.grad is None) is (layers == "fixed")
-    assert apart["fixed"] < 0.1 < apart["trained"]
+    assert offsets["fixed"] < 0.1 < offsets["trained"]
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.lists(st.integers(0, V - 1), max_size=6), max_size=8), st.randoms())
-def test_a_vector_owes_nothing_to_the_rest_of_the_batch(lists, random):
+def test_a_vector_does_not_depend_on_the_rest_of_the_batch(lists, random):
     module = MeanMaxEncoder(make(), 2, 0.0)
     together = module(Phrases.from_lists(lists))[0]
     assert together.shape == (len(lists), 16)

@@ -50,11 +50,11 @@ def agree_with_naive(packed, parameters, lists, atol):
     encoded, transformed = encode(packed, lists, unit=False)
     assert encoded.dtype == transformed.dtype == np.float32
     assert encoded.shape == transformed.shape == (len(lists), parameters.dimension)
-    for phrase, vector, other in zip(lists, encoded, transformed, strict=True):
+    for phrase, vector, transformed_vector in zip(lists, encoded, transformed, strict=True):
         expected = naive.mean_max_phrase(phrase, parameters, packed.heads)
         np.testing.assert_allclose(vector, expected, atol=atol)
         if phrase:
-            np.testing.assert_allclose(other, naive.transform(expected, parameters), atol=atol)
+            np.testing.assert_allclose(transformed_vector, naive.transform(expected, parameters), atol=atol)
 
 
 @pytest.mark.parametrize("sizes", SIZES)
@@ -71,8 +71,8 @@ def test_long_phrases_agree_with_naive():
 
 
 def test_large_attention_scores_agree_with_naive():
-    # Scores in the hundreds: nearly all weights are zero or one, and exp would overflow if the highest were not taken
-    # away.
+    # Scores in the hundreds: nearly all weights are zero or one, and exp would overflow if the highest score were not
+    # subtracted.
     w, m, heads, d = MIDDLE
     parameters = random_parameters(w, m, d, seed=3, attention=200.0)
     rng = np.random.default_rng(8)
@@ -94,7 +94,7 @@ def test_order_of_words_and_end_of_phrase_matter():
     unit=st.booleans(),
     random=st.randoms(use_true_random=False),
 )
-def test_bits_do_not_depend_on_company(sizes, lists, capacity, batch, unit, random):
+def test_vectors_do_not_depend_on_the_rest_of_the_batch(sizes, lists, capacity, batch, unit, random):
     packed = PACKED[sizes]
     together = encode(packed, lists, unit)
     alone = [encode(packed, [phrase], unit) for phrase in lists]
@@ -107,28 +107,28 @@ def test_bits_do_not_depend_on_company(sizes, lists, capacity, batch, unit, rand
     again = small.encode(Phrases.from_lists(lists), unit)
     for part in range(2):
         whole = together[part]
-        assert whole.tobytes() == b"".join(one[part].tobytes() for one in alone)
+        assert whole.tobytes() == b"".join(vectors[part].tobytes() for vectors in alone)
         assert whole[order].tobytes() == shuffled[part].tobytes()
         assert whole.tobytes() == piecewise[part].tobytes() == again[part].tobytes()
 
 
 def prefixes(rng, count):
-    """Phrases like those of a table: sorted, so that neighbours begin alike, with long ones between."""
+    """Return phrases as in a table: sorted, so that neighbours share prefixes, with two long ones among them."""
     lists = sorted(rng.integers(0, VOCABULARY, rng.integers(0, 8)).tolist() for _ in range(count))
-    for place in (count // 3, count // 2):
-        lists[place] = rng.integers(0, VOCABULARY, 60).tolist()
+    for row in (count // 3, count // 2):
+        lists[row] = rng.integers(0, VOCABULARY, 60).tolist()
     return lists
 
 
-def test_neighbours_that_begin_alike_change_nothing():
+def test_shared_prefixes_do_not_change_the_vectors():
     lists = prefixes(np.random.default_rng(5), 400)
     together = encode(PACKED[MIDDLE], lists)
     alone = [encode(PACKED[MIDDLE], [phrase]) for phrase in lists]
     for part in range(2):
-        assert together[part].tobytes() == b"".join(one[part].tobytes() for one in alone)
+        assert together[part].tobytes() == b"".join(vectors[part].tobytes() for vectors in alone)
 
 
-def test_forgotten_words_change_nothing(monkeypatch):
+def test_words_evicted_from_the_cache_do_not_change_the_vectors(monkeypatch):
     monkeypatch.setattr(MeanMaxPhraseEncoder, "batch_positions", LONGEST + 1)
     rng = np.random.default_rng(3)
     parameters = random_parameters(6, 8, 0)
@@ -148,9 +148,9 @@ def test_threads_share_the_parameters():
     lists = prefixes(np.random.default_rng(6), 3000)
     expected = encode(PACKED[MIDDLE], lists)
     with ThreadPoolExecutor(2) as pool:
-        for found in pool.map(lambda _: encode(PACKED[MIDDLE], lists), range(4)):
-            assert found[0].tobytes() == expected[0].tobytes()
-            assert found[1].tobytes() == expected[1].tobytes()
+        for result in pool.map(lambda _: encode(PACKED[MIDDLE], lists), range(4)):
+            assert result[0].tobytes() == expected[0].tobytes()
+            assert result[1].tobytes() == expected[1].tobytes()
 
 
 @pytest.mark.parametrize("unit", [False, True])

@@ -1,4 +1,4 @@
-"""The mean of word vectors for scoring and for training, against its definition."""
+"""The mean of word vectors, for scoring and for training, compared with its definition."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def parameters(n, words=6, seed=1):
 
 
 def naive(given, phrase, carried):
-    """The vector of a phrase, and what it is carried to; double precision."""
+    """Return the vector of a phrase and its transformation, in double precision."""
     known = [given.word_vectors[word].astype(np.float64) for word in phrase if word]
     if not known:
         return np.zeros(given.dimension), np.zeros(given.dimension)
@@ -28,17 +28,19 @@ def naive(given, phrase, carried):
 
 @pytest.mark.parametrize("n", [1, 3, 16, 50])
 @pytest.mark.parametrize("kind", [Mean(), Mean("identity")])
-def test_vectors_are_those_of_the_definition(kind, n):
+def test_vectors_equal_the_definition(kind, n):
     inputs = parameters(n)
     encoder = kind.pack(inputs).encoder(0)
     expected = [naive(inputs, phrase, kind.learns) for phrase in PHRASES]
-    for found, wanted in zip(
+    for vectors, expected_vectors in zip(
         encoder.encode(Phrases.from_lists(PHRASES), unit=False), zip(*expected, strict=True), strict=True
     ):
-        np.testing.assert_allclose(found, np.array(wanted), atol=1e-5)
-    for found, wanted in zip(encoder.encode(Phrases.from_lists(PHRASES)), zip(*expected, strict=True), strict=True):
-        lengths = np.linalg.norm(wanted, axis=1, keepdims=True)
-        np.testing.assert_allclose(found, np.array(wanted) / np.where(lengths > 0, lengths, 1), atol=1e-5)
+        np.testing.assert_allclose(vectors, np.array(expected_vectors), atol=1e-5)
+    for vectors, expected_vectors in zip(
+        encoder.encode(Phrases.from_lists(PHRASES)), zip(*expected, strict=True), strict=True
+    ):
+        lengths = np.linalg.norm(expected_vectors, axis=1, keepdims=True)
+        np.testing.assert_allclose(vectors, np.array(expected_vectors) / np.where(lengths > 0, lengths, 1), atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", [Mean(), Mean("identity")])
@@ -50,18 +52,18 @@ def test_a_phrase_does_not_depend_on_its_neighbours(kind):
             np.testing.assert_array_equal(whole[i], alone[0])
 
 
-def test_the_module_agrees():
+def test_training_module_equals_the_definition():
     inputs = parameters(9)
     module = Mean().module(inputs)
     vectors, errors = module(Phrases.from_lists(PHRASES))
     expected = np.array([naive(inputs, phrase, True)[0] for phrase in PHRASES])
     np.testing.assert_allclose(vectors.detach().numpy(), expected, atol=1e-6)
     assert not errors.any()
-    carried = module.transformed(torch.from_numpy(expected[:2].astype(np.float32))).detach().numpy()
-    np.testing.assert_allclose(carried, [naive(inputs, phrase, True)[1] for phrase in PHRASES[:2]], atol=1e-5)
+    transformed = module.transformed(torch.from_numpy(expected[:2].astype(np.float32))).detach().numpy()
+    np.testing.assert_allclose(transformed, [naive(inputs, phrase, True)[1] for phrase in PHRASES[:2]], atol=1e-5)
 
 
-def test_the_transformation_alone_learns():
+def test_only_the_transformation_is_trained():
     module = Mean().module(parameters(9))
     assert {name for name, _ in module.named_parameters()} == {"transform", "transform_bias"}
     assert [len(group) for group in module.groups().values()] == [0, 0, 2]
@@ -71,7 +73,7 @@ def test_the_transformation_alone_learns():
         np.testing.assert_array_equal(array, parameters(9).arrays()[name])
 
 
-def test_the_start_is_the_identity():
+def test_the_initial_transformation_is_the_identity():
     kind, vectors = Mean(), np.random.default_rng(1).normal(size=(6, 4)).astype(np.float32)
     start = kind.initial(vectors, 4, "normal", np.random.default_rng(1))
     np.testing.assert_array_equal(start.word_vectors[1:], vectors[1:])

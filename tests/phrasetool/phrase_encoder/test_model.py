@@ -18,7 +18,7 @@ def test_identity_tells_models_apart(any_model):
     assert len(model.identity) == 8
 
 
-def test_identity_tells_options_of_the_encoder_apart():
+def test_identity_depends_on_the_options_of_the_encoder():
     vocabulary = Vocabulary([b"<unk>", b"a"])
     kinds = MeanMax(word_units=6, heads=2), MeanMax(word_units=6, heads=1)
     sides = [random_encoder(kinds[0], 2, 8, seed) for seed in (1, 2)]
@@ -27,9 +27,9 @@ def test_identity_tells_options_of_the_encoder_apart():
 
 
 def test_parts_must_fit(model):
-    other = random_parameters(14, 4, 0)
+    other_dimension = random_parameters(14, 4, 0)
     with pytest.raises(ValueError, match="dimension"):
-        BilingualModel(model.source_vocabulary, model.target_vocabulary, model.source, other, Rae())
+        BilingualModel(model.source_vocabulary, model.target_vocabulary, model.source, other_dimension, Rae())
     with pytest.raises(ValueError, match="word vectors"):
         BilingualModel(model.source_vocabulary, Vocabulary([b"<unk>"]), model.source, model.target, Rae())
 
@@ -40,7 +40,7 @@ def test_parts_must_fit(model):
         ("rae", {"loss": "max-margin"}, "brae"),
         ("rae", {"loss": "in-batch", "iterations": 25}, "rae+in-batch"),
         ("mean-max", {"loss": "max-margin"}, "mean-max+max-margin"),
-        # Models that do not record a loss, or were only pre-trained, go by their encoder.
+        # Models that do not record a loss, or were only pre-trained, are named after their encoder.
         ("rae", {}, "rae"),
         ("rae", {"loss": "of a later version"}, "rae"),
         ("rae", {"loss": 1}, "rae"),

@@ -5,7 +5,7 @@ from phrasetool.errors import PhraseToolError
 from phrasetool.phrase_encoder.neighbours import NearestPhrases, language_of
 from phrasetool.phrases import Phrases
 
-# In the words of the model that tests share: 0 is the unknown word.
+# Word ids of the model that the tests share; 0 is the unknown word.
 SOURCES = [[1], [1, 2], [2], [1], [3, 4], [], [5, 0], [2, 1]]
 TARGETS = [[2, 1], [1], [0], [4, 4, 4], [1], [6]]
 
@@ -16,17 +16,17 @@ def nearest(model):
 
 
 def naive(model, words, target, among_target, leave_out):
-    """Phrases without unknown words, each once, with their cosines, the nearest first."""
+    """Return the distinct phrases without unknown words and their cosines, nearest first."""
     scorer = model.scorer()
     encode = {False: scorer.encode_sources, True: scorer.encode_targets}
-    expected = encode[target](Phrases.from_lists([words]))[int(among_target != target)][0]
+    query = encode[target](Phrases.from_lists([words]))[int(among_target != target)][0]
     vocabulary = model.target_vocabulary if among_target else model.source_vocabulary
-    collected = {}
+    cosines = {}
     for phrase in TARGETS if among_target else SOURCES:
         if phrase and 0 not in phrase and not (leave_out and phrase == words):
             vector = encode[among_target](Phrases.from_lists([phrase]))[0][0]
-            collected[vocabulary.phrase(phrase)] = float(vector @ expected)
-    return dict(sorted(collected.items(), key=lambda item: -item[1]))
+            cosines[vocabulary.phrase(phrase)] = float(vector @ query)
+    return dict(sorted(cosines.items(), key=lambda item: -item[1]))
 
 
 @pytest.mark.parametrize("target", [False, True])
@@ -34,10 +34,12 @@ def naive(model, words, target, among_target, leave_out):
 def test_the_nearest_of_both_languages(model, nearest, words, target):
     for count in (1, 3, 50):
         own, across = nearest.nearest(words, target, count)
-        for found, among, leave_out in ((own, target, True), (across, not target, False)):
+        for neighbours, among, leave_out in ((own, target, True), (across, not target, False)):
             expected = list(naive(model, words, target, among, leave_out).items())[:count]
-            assert [one.text for one in found] == [text for text, _ in expected]
-            np.testing.assert_allclose([one.similarity for one in found], [cosine for _, cosine in expected], atol=1e-6)
+            assert [neighbour.text for neighbour in neighbours] == [text for text, _ in expected]
+            np.testing.assert_allclose(
+                [neighbour.similarity for neighbour in neighbours], [cosine for _, cosine in expected], atol=1e-6
+            )
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,7 @@ def test_the_nearest_of_both_languages(model, nearest, words, target):
     [
         (b"das haus", "auto", "source"),
         (b"the house das", "auto", "target"),
-        # One word of each.
+        # One word of each language.
         (b"the das", "auto", "source"),
         (b"the das", "target", "target"),
         (b"the the das", "source", "source"),

@@ -16,7 +16,7 @@ CO_TRAINING = [loss for loss in EVERY if not hasattr(loss, "batch_losses")]
 
 
 def losses(loss, predicted, frozen):
-    """Of either kind."""
+    """Return the losses of an objective of either kind."""
     if hasattr(loss, "batch_losses"):
         even = predicted.new_full((len(predicted),), -1.0)
         return loss.batch_losses(predicted, frozen.positive, (even, even))
@@ -94,8 +94,8 @@ def check_degenerate_vectors(loss, dimension, dtype):
 
 
 @pytest.mark.parametrize("loss", [loss for loss in CO_TRAINING if "margin" in declared_options(type(loss))])
-def test_ends_of_the_margin_losses(loss):
-    """Where p is u nothing is lost, where a vector is zero the margin is."""
+def test_margin_losses_of_equal_and_of_zero_vectors(loss):
+    """If p is u, the loss is the margin minus 1 (max-margin: 0.5), at least 0; if both are zero, it is the margin."""
     u = torch.nn.functional.normalize(torch.tensor(np.random.default_rng(0).normal(size=(1, 8))))
     zero = torch.zeros_like(u)
     result = [

@@ -16,7 +16,7 @@ def test_kernel_gradients_equal_torch_gradients(seed):
     for force_torch in (False, True):
         module = RecursiveAutoencoder(parameters)
         module.force_torch = force_torch
-        for _ in range(2):  # the second round uses a workspace again
+        for _ in range(2):  # the second round reuses a workspace
             module.zero_grad()
             objective(module, phrases, weights).backward()
         gradients.append({name: p.grad for name, p in module.named_parameters()})
@@ -25,7 +25,7 @@ def test_kernel_gradients_equal_torch_gradients(seed):
         np.testing.assert_allclose(gradient.numpy(), gradients[1][name].numpy(), atol=1e-5 * max(scale, 1))
 
 
-def test_several_batches_may_be_under_way_at_once():
+def test_two_forward_passes_may_precede_a_backward_pass():
     parameters, lists = make(n=8)
     phrases = Phrases.from_lists(lists)
     module = RecursiveAutoencoder(parameters)
@@ -39,7 +39,7 @@ def test_several_batches_may_be_under_way_at_once():
     torch.testing.assert_close(both, module.word_vectors.grad)
 
 
-def test_the_gradient_of_a_batch_holds_nothing_of_the_one_before():
+def test_gradients_do_not_leak_into_the_next_batch():
     parameters, _ = make(n=8)
     module = RecursiveAutoencoder(parameters)
     for lists in ([[1, 2], [3]], [[2, 4, 5]], [[], [6]]):
@@ -49,7 +49,7 @@ def test_the_gradient_of_a_batch_holds_nothing_of_the_one_before():
         assert touched == {word for words in lists for word in words}
 
 
-def test_no_gradient_where_none_is_wanted():
+def test_fixed_word_vectors_get_no_gradient():
     parameters, lists = make(n=8)
     module = RecursiveAutoencoder(parameters)
     module.word_vectors.requires_grad_(False)

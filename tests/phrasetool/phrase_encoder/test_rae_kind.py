@@ -10,10 +10,14 @@ def initial(start, seed=1):
     return Rae().initial(WORDS, 5, start, np.random.default_rng(seed)).arrays()
 
 
-def test_both_starts_draw_the_same_and_averaging_takes_a_tenth_of_it():
+def test_averaging_adds_a_tenth_of_the_normal_draws():
     drawn, averaging = initial("normal"), initial("averaging")
-    one = np.eye(5, dtype=np.float32)
-    models = {"compose": np.hstack([one, one]) / 2, "reconstruct": np.vstack([one, one]), "transform": one}
+    identity = np.eye(5, dtype=np.float32)
+    models = {
+        "compose": np.hstack([identity, identity]) / 2,
+        "reconstruct": np.vstack([identity, identity]),
+        "transform": identity,
+    }
     for name, model in models.items():
         np.testing.assert_allclose(averaging[name], model + 0.1 * drawn[name], atol=1e-6)
     for arrays in (drawn, averaging):

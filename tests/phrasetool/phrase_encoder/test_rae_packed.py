@@ -22,28 +22,28 @@ def encode(packed, lists, unit=True, **options):
 def agree_with_naive(n, lists):
     parameters = random_parameters(VOCABULARY, n, n)
     encoded, transformed = encode(PACKED[n], lists, unit=False)
-    for phrase, vector, other in zip(lists, encoded, transformed, strict=True):
+    for phrase, vector, transformed_vector in zip(lists, encoded, transformed, strict=True):
         expected = naive.rae(phrase, parameters)[0]
         np.testing.assert_allclose(vector, expected, atol=1e-5)
         if phrase:
-            np.testing.assert_allclose(other, naive.transform(expected, parameters), atol=2e-5)
+            np.testing.assert_allclose(transformed_vector, naive.transform(expected, parameters), atol=2e-5)
 
 
 def clear_choice(phrase, parameters):
-    """Whether no merge of the phrase is decided by less than rounding."""
+    """Return whether every merge of the phrase is decided by more than rounding errors."""
     p = {name: array.astype(np.float64) for name, array in parameters.arrays().items()}
     items = [p["word_vectors"][word] for word in phrase]
     while len(items) > 2:
-        collected = []
+        merges = []
         for j in range(len(items) - 1):
             children = np.concatenate([items[j], items[j + 1]])
             parent = np.tanh(p["compose"] @ children + p["compose_bias"])
             again = np.tanh(p["reconstruct"] @ parent + p["reconstruct_bias"])
-            same = np.array_equal(children, collected[0][3]) if collected else False
-            collected.append((0.5 * float(((children - again) ** 2).sum()), j, parent, children, same))
-        collected.sort(key=lambda item: item[:2])
-        first, second = collected[:2]
-        # The same pair twice is an exact tie in any arithmetic; the leftmost is taken.
+            same = np.array_equal(children, merges[0][3]) if merges else False
+            merges.append((0.5 * float(((children - again) ** 2).sum()), j, parent, children, same))
+        merges.sort(key=lambda item: item[:2])
+        first, second = merges[:2]
+        # Two equal pairs are an exact tie in any arithmetic; the leftmost one is merged.
         if second[0] - first[0] < 1e-4 and not np.array_equal(first[3], second[3]):
             return False
         items[first[1] : first[1] + 2] = [first[2]]
@@ -68,7 +68,7 @@ def test_long_phrases_agree_with_naive():
 
 
 def test_tie_takes_the_leftmost_pair():
-    # The pairs (1, 1) are equal; which is merged shows in the result, for 1 1 1 merges to (1 1) 1.
+    # Both pairs (1, 1) are equal; the vector shows which one was merged: 1 1 1 becomes (1 1) 1.
     parameters = random_parameters(VOCABULARY, 10, 10)
     vector = encode(PACKED[10], [[1, 1, 1]], unit=False)[0][0]
     assert naive.rae([1, 1, 1], parameters)[2] == [0, 0]
@@ -83,7 +83,7 @@ def test_tie_takes_the_leftmost_pair():
     unit=st.booleans(),
     random=st.randoms(use_true_random=False),
 )
-def test_bits_do_not_depend_on_company(n, lists, capacity, unit, random):
+def test_vectors_do_not_depend_on_the_rest_of_the_batch(n, lists, capacity, unit, random):
     together = encode(PACKED[n], lists, unit)
     alone = [encode(PACKED[n], [phrase], unit) for phrase in lists]
     order = list(range(len(lists)))
@@ -94,12 +94,12 @@ def test_bits_do_not_depend_on_company(n, lists, capacity, unit, random):
     again = small.encode(Phrases.from_lists(lists), unit)
     for part in range(2):
         whole = together[part]
-        assert whole.tobytes() == b"".join(one[part].tobytes() for one in alone)
+        assert whole.tobytes() == b"".join(vectors[part].tobytes() for vectors in alone)
         assert whole[order].tobytes() == shuffled[part].tobytes()
         assert whole.tobytes() == piecewise[part].tobytes() == again[part].tobytes()
 
 
-def test_less_room_changes_nothing():
+def test_capacity_does_not_change_the_vectors():
     rng = np.random.default_rng(3)
     lists = [rng.integers(0, VOCABULARY, rng.integers(0, 45)).tolist() for _ in range(300)]
     expected = encode(PACKED[10], lists)

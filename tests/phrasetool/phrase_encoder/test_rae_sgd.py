@@ -1,4 +1,4 @@
-"""Per-pair SGD of the max-margin loss, against an oracle in double precision by automatic differentiation."""
+"""Per-pair SGD on the max-margin loss, compared with automatic differentiation in double precision."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ NAMES = tuple(RaeParameters.__annotations__)
 
 
 def errors_of(phrase, p, merges):
-    """Root and E_rec of a phrase whose merges are known (Eq. 2 to 5)."""
+    """Return the root vector and E_rec of a phrase with known merges (Eq. 2 to 5)."""
     items, total = [p["word_vectors"][word] for word in phrase], 0.0
     for j in merges:
         children = torch.cat(items[j : j + 2])
@@ -31,7 +31,7 @@ def errors_of(phrase, p, merges):
 
 
 def pair_objective(phrase, p, merges, partner, chosen):
-    """What one pair contributes: its errors (Eq. 16) and the L2 terms of the parameters that it uses (Eq. 15)."""
+    """Return the loss of one pair: its errors (Eq. 16) and the L2 terms of the parameters that it uses (Eq. 15)."""
     root, reconstruction = errors_of(phrase, p, merges)
     matrices = [p[name] for name in ("compose", "compose_bias", "reconstruct", "reconstruct_bias")]
     words = [p["word_vectors"][word] for word in set(phrase)]
@@ -48,14 +48,14 @@ def pair_objective(phrase, p, merges, partner, chosen):
 
 
 def naive_sgd(phrases, parameters, partners, chosen):
-    """Plain SGD on the sum over each batch, in float64."""
+    """Run plain SGD on the sum of the losses of each batch, in float64."""
     p = {name: torch.tensor(array, dtype=torch.float64, requires_grad=True)
          for name, array in parameters.arrays().items()}  # fmt: skip
     for first in range(0, len(phrases), chosen.batch_size):
         loss = 0.0
         for i in range(first, min(first + chosen.batch_size, len(phrases))):
-            now = type("Now", (), {"arrays": lambda: {k: v.detach().numpy() for k, v in p.items()}, "dimension": 6})
-            merges = naive.rae(phrases[i], now)[2]
+            current = type("Now", (), {"arrays": lambda: {k: v.detach().numpy() for k, v in p.items()}, "dimension": 6})
+            merges = naive.rae(phrases[i], current)[2]
             partner = None if partners is None else [torch.tensor(v[i], dtype=torch.float64) for v in partners]
             loss = loss + pair_objective(phrases[i], p, merges, partner, chosen)
         gradients = torch.autograd.grad(loss, list(p.values()), allow_unused=True)
@@ -78,8 +78,10 @@ def few():
 
 def side_of(chosen, phrases, parameters, pairs):
     both = Phrases.from_lists(phrases)
-    made = type(pairs)(both, both, np.ones(len(both), np.int64), pairs.source_vocabulary, pairs.target_vocabulary)
-    return PhraseTrainer(made, chosen, parameters, parameters)._sides[0]
+    training_pairs = type(pairs)(
+        both, both, np.ones(len(both), np.int64), pairs.source_vocabulary, pairs.target_vocabulary
+    )
+    return PhraseTrainer(training_pairs, chosen, parameters, parameters)._sides[0]
 
 
 @pytest.mark.parametrize("batch_size", [1, 5])
@@ -102,22 +104,22 @@ def test_kernel_against_the_oracle(pairs, few, batch_size, semantic):
 def test_kernel_and_torch_train_alike(pairs, force_torch):
     # 20 pairs: batches of 6, and one of 2.
     pairs = some_of(pairs, np.arange(20))
-    ends = []
+    results = []
     for kernel in (True, False):
         chosen = settings("max-margin", iterations=2, batch_size=6, learning_rate=STEP, unknown_rate=0.5, **WEIGHTS)
         trainer = PhraseTrainer(pairs, chosen, *start())
         for side in trainer._sides:
             side.module.force_torch = force_torch and not kernel
             side.compiled = side.compiled if kernel else None
-        ends.append(([report.joint_error for report in trainer.run()], trainer.parameters()))
-    assert ends[0][0] == pytest.approx(ends[1][0], rel=1e-4)
-    for one, other in zip(ends[0][1], ends[1][1], strict=True):
-        for name, array in one.arrays().items():
-            np.testing.assert_allclose(array, other.arrays()[name], atol=1e-4, err_msg=name)
+        results.append(([report.joint_error for report in trainer.run()], trainer.parameters()))
+    assert results[0][0] == pytest.approx(results[1][0], rel=1e-4)
+    for by_kernel, by_torch in zip(results[0][1], results[1][1], strict=True):
+        for name, array in by_kernel.arrays().items():
+            np.testing.assert_allclose(array, by_torch.arrays()[name], atol=1e-4, err_msg=name)
 
 
 @pytest.mark.parametrize("loss", ["max-margin", "sampled"])
-def test_words_that_no_pair_uses_stay_as_they_are(pairs, loss):
+def test_words_that_no_pair_uses_do_not_change(pairs, loss):
     used = some_of(pairs, np.arange(3))
     before = start()
     chosen = settings(loss, optimizer="sgd", iterations=1, batch_size=2, alpha=0.1, unknown_rate=0.0, **WEIGHTS)
@@ -165,7 +167,7 @@ def test_steps_of_sgd_are_sums_over_the_batch(pairs):
 
 @pytest.mark.parametrize("reading", ["the preset", "means over batches"])
 def test_the_preset_learns_the_toy_language(pairs, reading):
-    """The same equations with mean gradients at the same step size, as a batch of 64 had, do not."""
+    """With mean gradients over batches of 64, at the same step size, the same equations do not learn it."""
     changes = {} if reading == "the preset" else {"learning_rate": 0.01 / 64}
     chosen = TrainingSettings.for_loss("max-margin", dimension=16, vector_scale=0.3, iterations=25, **changes)
     rng = np.random.default_rng(3)

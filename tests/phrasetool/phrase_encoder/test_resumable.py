@@ -22,7 +22,7 @@ from tests.phrasetool.phrase_encoder.toy_language import (
     start_of,
 )
 
-# A recursive auto-encoder is pre-trained twice, whatever the loss, and then trained three times.
+# A recursive autoencoder is pre-trained for two iterations with any loss, and then trained for three.
 STOPS = [
     *((loss, encoder, 3 if encoder == "rae" else 2) for loss, encoder in COMBINATIONS),
     ("in-batch", "rae", 1),
@@ -90,7 +90,7 @@ def test_resuming_after_a_local_minimum_keeps_the_parameters_that_reached_it(
     assert best.identity == whole.identity
 
 
-def test_the_log_has_a_line_an_iteration(pairs, tmp_path):
+def test_the_log_has_one_line_per_iteration(pairs, tmp_path):
     train_model(pairs, settings("max-margin"), start, TrainingRun(tmp_path))
     lines = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
     assert [line["phase"] for line in lines[:3]] == ["pretrain", "pretrain", "train"]
@@ -100,18 +100,18 @@ def test_the_log_has_a_line_an_iteration(pairs, tmp_path):
 
 
 @pytest.mark.parametrize("loss", ["in-batch", "max-margin"])
-def test_figures_are_of_held_out_pairs(pairs, loss, tmp_path):
+def test_the_logged_quality_is_that_of_held_out_pairs(pairs, loss, tmp_path):
     chosen = settings(loss, held_out=0.2)
-    held = held_out_rare_pairs(pairs, 0.2, chosen.seed)
-    assert held.sum() >= 50
+    is_held_out = held_out_rare_pairs(pairs, 0.2, chosen.seed)
+    assert is_held_out.sum() >= 50
     model = train_model(pairs, chosen, start, TrainingRun(tmp_path / "held"))
-    rest = pairs.select(np.flatnonzero(~held))
+    rest = pairs.select(np.flatnonzero(~is_held_out))
     without = train_model(rest, settings(loss, held_out=0), start, TrainingRun(tmp_path / "rest"))
     assert model.identity == without.identity
     assert model.training["pairs"] == len(rest)
     lines = [json.loads(line) for line in (tmp_path / "held" / "training.jsonl").read_text().splitlines()]
     assert [line["auc"] is None for line in lines] == [line["phase"] == "pretrain" for line in lines]
-    unseen = pairs.select(np.flatnonzero(held))
+    unseen = pairs.select(np.flatnonzero(is_held_out))
     quality = evaluate_pairs(model.scorer(), unseen.sources, unseen.targets, WORDS + 1, seed=chosen.seed)
     trained = [line for line in lines if line["phase"] == "train"]
     best = min(trained, key=lambda line: line["joint_error"]) if loss == "max-margin" else lines[-1]
@@ -126,7 +126,7 @@ def test_a_checkpoint_of_other_settings_or_pairs_is_refused(pairs, tmp_path):
         train_model(pairs, settings("in-batch"), start, TrainingRun(tmp_path, on_report=stop))
     with pytest.raises(ModelError, match=r"cannot resume: seed was 1, not 9, learning_rate was 0\.006, not 0\.1; give"):
         train_model(pairs, settings("in-batch", seed=9, learning_rate=0.1), start, TrainingRun(tmp_path, resume=True))
-    with pytest.raises(ModelError, match="cannot resume: the pairs are other ones; give"):
+    with pytest.raises(ModelError, match="cannot resume: the pairs differ; give"):
         train_model(some_of(pairs, np.arange(9)), settings("in-batch"), start, TrainingRun(tmp_path, resume=True))
     (tmp_path / "checkpoint.safetensors").write_bytes(b"not a checkpoint")
     with pytest.raises(ModelError, match="damaged"):
@@ -135,8 +135,8 @@ def test_a_checkpoint_of_other_settings_or_pairs_is_refused(pairs, tmp_path):
         train_model(pairs, settings("in-batch"), start, TrainingRun(tmp_path / "nowhere", resume=True))
 
 
-def test_a_killed_save_leaves_nothing_beside_the_checkpoint(tmp_path, monkeypatch):
-    """Safetensors writes to a file of another name in the same folder first."""
+def test_files_of_a_killed_save_are_removed(tmp_path, monkeypatch):
+    """Safetensors first writes to a file with another name in the same folder."""
     dead = tmp_path / ".checkpoint-abcd1234"
     dead.mkdir()
     (dead / ".tmpXGda6C").touch()

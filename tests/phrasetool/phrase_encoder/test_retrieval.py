@@ -9,7 +9,7 @@ from phrasetool.ranking import area_under_curve
 
 
 class FixedScorer:
-    """Scores phrases by given unit vectors, so that the right ranks are known."""
+    """Scorer with fixed unit vectors, so that the correct ranks are known."""
 
     def __init__(self, sources, targets):
         self.tables = np.asarray(sources, np.float32), np.asarray(targets, np.float32)
@@ -23,7 +23,7 @@ class FixedScorer:
         return vectors, vectors
 
     def calibrate(self, cosines):
-        """There is no calibration."""
+        """Leave the cosines unchanged."""
 
     def score_pairs(self, sources, targets):
         s, t = self.encode_sources(sources)[0], self.encode_targets(targets)[0]
@@ -31,7 +31,7 @@ class FixedScorer:
 
 
 def test_ranks_of_a_known_similarity_matrix():
-    # Target 1 is nearest for everyone, the true target comes second for the others.
+    # Target 1 is the nearest of all sources; the true target of the other sources ranks second.
     sources = np.eye(4)
     targets = np.eye(4) * 0.5
     targets[1] = [0.8, 0.6, 0.8, 0.8]
@@ -43,7 +43,7 @@ def test_ranks_of_a_known_similarity_matrix():
     assert quality.mean_reciprocal_rank == pytest.approx((1 + 3 * 0.5) / 4)
 
 
-def test_a_model_that_says_the_same_of_everything_is_last():
+def test_constant_similarities_rank_the_true_target_last():
     table = np.ones((5, 3)) / np.sqrt(3)
     phrases = Phrases.from_lists([[i] for i in range(5)])
     quality = evaluate_pairs(FixedScorer(table, table), phrases, phrases, 5, candidates=5)

@@ -54,7 +54,7 @@ def test_score_of_moses_tables(model, table):
     for i, (key, line) in enumerate(zip(keys, lines, strict=True)):
         source, target = naive.word_ids(key, SOURCE_WORDS), naive.word_ids(line.target, TARGET_WORDS)
         assert scores.scored[i] == (any(source) and any(target))
-        # Longer phrases may be built along another tree where two merges are equally good up to rounding.
+        # If two merges are equally good up to rounding, a longer phrase may be built along another tree.
         if max(len(source), len(target)) <= 2:
             np.testing.assert_allclose(scores.similarities[i], naive.similarities(source, target, model), atol=1e-5)
 
@@ -67,7 +67,7 @@ def test_malformed_entries_have_no_similarity_and_no_score(model):
     assert scores.similarities[~block.malformed].all()
 
 
-def test_known_words_by_chance_do_not_matter_to_unknown_ones(model):
+def test_entries_with_only_unknown_words_on_a_side_have_no_score(model):
     block = parse(model, b"xx yy ||| the ||| 1\nxx das ||| the ||| 1\ndas ||| qq ||| 1\ndas |||  ||| 1\n", 1)
     scores = model.scorer().score(block)
     assert scores.scored.tolist() == [False, True, False, False]

@@ -6,7 +6,7 @@ from phrasetool.phrase_encoder.settings import TrainingSettings, batch_size_for
 from tests.variants import for_each
 
 
-def test_layers_of_mean_max_that_learn_can_be_asked_for():
+def test_layers_of_mean_max_can_be_trained():
     chosen = TrainingSettings.for_loss("in-batch", "mean-max")
     assert (chosen.encoder_options["layers"], chosen.learning_rate, chosen.vectors) == ("fixed", 0.01, "centred")
     chosen = TrainingSettings.for_loss("in-batch", "mean-max", layers="trained", learning_rate=0.001)
@@ -73,13 +73,13 @@ def test_combinations_that_do_not_work_are_refused(changes, message):
         TrainingSettings.for_loss("in-batch", **changes)
 
 
-def test_own_defaults_yield_to_those_of_loss_and_encoder_and_all_to_what_is_given():
+def test_precedence_of_defaults_and_given_settings():
     s = TrainingSettings.for_loss("max-margin", "mean-max", heads=2, margin=0.5, batch_size=8)
     assert (s.optimizer, s.schedule, s.alpha, s.pretrain_iterations) == ("adam", "constant", 0.0, 0)
     assert (s.dimension, s.batch_size, s.lambda_words) == (512, 8, 0.01)
     assert s.loss_options == {"margin": 0.5, "corruption": "frequency"}
-    own = {"word_units": 128, "heads": 2, "feed_forward": 0, "dropout": 0.0, "layers": "fixed"}
-    assert s.encoder_options == own
+    encoder_options = {"word_units": 128, "heads": 2, "feed_forward": 0, "dropout": 0.0, "layers": "fixed"}
+    assert s.encoder_options == encoder_options
     assert TrainingSettings.for_loss("max-margin", freeze_encoders=True).alpha == 0
 
 
@@ -94,7 +94,7 @@ def test_batches_of_small_sets_are_small():
     assert [batch_size_for(n) for n in (10, 2000, 3000, 8000, 16384, 10**6)] == [32, 32, 64, 128, 512, 512]
 
 
-def test_single_pairs_are_for_the_compiled_updates_alone():
+def test_the_batch_size_is_one_only_with_compiled_updates():
     assert TrainingSettings.for_loss("max-margin").batch_size == 1
     assert TrainingSettings.for_loss("max-margin", optimizer="adam").batch_size == 64
     assert TrainingSettings.for_loss("max-margin", count_exponent=0.5).batch_size == 64

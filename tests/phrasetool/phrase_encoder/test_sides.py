@@ -6,7 +6,7 @@ from tests.phrasetool.phrase_encoder.toy_language import settings, some_of, star
 
 
 @pytest.mark.parametrize("dimension", [50, 100])
-def test_words_and_matrices_take_the_steps_that_the_settings_say(pairs, dimension):
+def test_first_steps_of_words_and_matrices_have_the_size_of_the_settings(pairs, dimension):
     # The first step of Adam moves every weight that has a gradient by the step size.
     pairs = some_of(pairs, np.arange(60))
     chosen = settings("in-batch", dimension=dimension, pretrain_iterations=0, batch_size=60, iterations=2)
@@ -21,10 +21,10 @@ def test_words_and_matrices_take_the_steps_that_the_settings_say(pairs, dimensio
 
 
 def test_torch_and_kernels_train_alike(pairs):
-    ends = []
+    errors = []
     for force_torch in (False, True):
         trainer = PhraseTrainer(pairs, settings("in-batch", iterations=1, pretrain_iterations=0), *start())
         for side in trainer._sides:
             side.module.force_torch = force_torch
-        ends.append([report.joint_error for report in trainer.run()])
-    assert ends[0] == pytest.approx(ends[1], rel=1e-3)
+        errors.append([report.joint_error for report in trainer.run()])
+    assert errors[0] == pytest.approx(errors[1], rel=1e-3)

@@ -31,17 +31,17 @@ def test_vectors_of_a_file_come_first(tmp_path, pairs):
     recorded = []
     start = Start(lambda: pytest.fail("the text is not read"), str(path))
     source, target = start_parameters(
-        pairs, settings(vectors="word2vec"), (start, Start()), lambda *one: recorded.append(one)
+        pairs, settings(vectors="word2vec"), (start, Start()), lambda *coverage: recorded.append(coverage)
     )
     assert [side for side, _ in recorded] == list(SIDES)
     assert recorded[0] == ("source", pytest.approx(2 / 3))
     result = source.arrays()["word_vectors"]
-    # Centred, so that the two known words are opposite; scaled together.
+    # The vectors are centred, so that those of the two known words are opposite, and scaled by one factor.
     np.testing.assert_allclose(result[1], -result[2], rtol=1e-6)
     assert result.shape == target.arrays()["word_vectors"].shape == (4, 4)
 
 
-def test_text_or_else_the_phrases_train_the_vectors(pairs):
+def test_vectors_are_trained_on_the_text_or_else_on_the_phrases(pairs):
     shares = []
 
     def first(text):
@@ -56,15 +56,15 @@ def test_text_or_else_the_phrases_train_the_vectors(pairs):
     assert shares == pytest.approx([1, 1, 1, 1, 1, 1, 2 / 3, 1])
 
 
-def test_random_vectors_know_no_word(pairs):
+def test_random_vectors_read_no_text_and_report_no_coverage(pairs):
     start = Start(lambda: pytest.fail("the text is not read"))
     source, target = start_parameters(pairs, settings(vectors="random"), (start, start), pytest.fail)
-    # Each language has random numbers of its own.
+    # The two languages draw different random numbers.
     assert not np.array_equal(source.arrays()["word_vectors"], target.arrays()["word_vectors"])
 
 
 class Prescribing:
-    """What is asked of an autoencoder."""
+    """The part of an autoencoder that `prescribed_settings` uses."""
 
     def __init__(self, error=None):
         self._error = error
@@ -76,11 +76,11 @@ class Prescribing:
 
 
 @pytest.mark.parametrize("chosen", [{}, {"dimension": None, "heads": 3}, {"dimension": 24, "encoder": "mean-max"}])
-def test_what_an_autoencoder_prescribes(chosen):
+def test_settings_prescribed_by_an_autoencoder(chosen):
     assert prescribed_settings(Prescribing(), "folder", chosen) == {"encoder": "mean-max", "dimension": 24}
 
 
-def test_what_contradicts_an_autoencoder():
+def test_settings_that_contradict_an_autoencoder_are_refused():
     with pytest.raises(ValueError, match=r"^dimension is 48, but the autoencoder in folder has 24$"):
         prescribed_settings(Prescribing(), "folder", {"dimension": 48})
     with pytest.raises(ModelError, match=r"^folder: no encoder of phrases$"):

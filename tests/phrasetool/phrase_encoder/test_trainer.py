@@ -21,10 +21,10 @@ from tests.phrasetool.phrase_encoder.toy_language import (
 
 
 @pytest.mark.parametrize("loss", ["in-batch", "sampled", "most-informative", "syn-projection", "syn-difference", "vmf"])
-def test_losses_teach_mean_max(pairs, loss):
-    """With layers that learn, where the other language is frozen all phrases are alike after an iteration."""
+def test_mean_max_learns_with_fixed_layers(pairs, loss):
+    """With trained layers, co-training would make all phrase vectors alike within one iteration."""
     held_out = np.arange(0, len(pairs), 5)
-    seen = np.setdiff1d(np.arange(len(pairs)), held_out)
+    training_rows = np.setdiff1d(np.arange(len(pairs)), held_out)
     chosen = TrainingSettings.for_loss(loss, "mean-max", dimension=48, word_units=24, batch_size=32)
     rng = np.random.default_rng(3)
     shape = WORDS + 1, 24
@@ -32,7 +32,7 @@ def test_losses_teach_mean_max(pairs, loss):
         chosen.kind.initial(rng.normal(0, chosen.vector_scale, shape).astype(np.float32), 48, "normal", rng)
         for _ in range(2)
     ]
-    trainer = PhraseTrainer(some_of(pairs, seen), chosen, *initial)
+    trainer = PhraseTrainer(some_of(pairs, training_rows), chosen, *initial)
     list(trainer.run())
     for before, after in zip(initial, trainer.parameters(), strict=True):
         for name, array in before.arrays().items():
@@ -95,7 +95,7 @@ def test_the_mean_max_encoder_learns_the_toy_language(pairs):
 
 @pytest.mark.parametrize("encoder", list(ENCODERS))
 @pytest.mark.parametrize("loss", ["in-batch", "max-margin", "sampled"])
-def test_frozen_encoders_stay_as_they_are(pairs, loss, encoder):
+def test_frozen_encoders_do_not_change(pairs, loss, encoder):
     pairs = some_of(pairs, np.arange(150))
     chosen = settings(loss, encoder, freeze_encoders=True, learning_rate=0.02)
     before = start_of(chosen)
@@ -128,7 +128,7 @@ def test_one_iteration_of_every_loss_and_encoder_can_be_stored_and_scores(pairs,
     assert np.abs(scores).max() <= 1
 
 
-def test_training_that_diverges_says_so(pairs, tmp_path):
+def test_divergence_is_reported(pairs, tmp_path):
     chosen = settings("in-batch", learning_rate=1e30, optimizer="sgd", pretrain_iterations=0)
     with pytest.raises(
         PhraseToolError,

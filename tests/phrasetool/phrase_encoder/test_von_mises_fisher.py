@@ -1,4 +1,4 @@
-"""The loss made of log C_d(k)."""
+"""The von Mises-Fisher loss, which contains log C_d(k)."""
 
 import math
 
@@ -19,17 +19,19 @@ def test_the_loss_equals_the_obvious_version(seed, dimension, dtype):
     loss = VonMisesFisher(concentration=4.0)
     result = loss.frozen_losses(torch.tensor(predicted, dtype=dtype), frozen(torch.tensor(positive, dtype=dtype)))
     assert result.dtype == dtype
-    stated = [naive.von_mises_fisher(p, u, 4.0) for p, u in zip(predicted, positive, strict=True)]
+    expected = [naive.von_mises_fisher(p, u, 4.0) for p, u in zip(predicted, positive, strict=True)]
     tolerance = 1e-5 if dtype == torch.float32 else 1e-8
-    np.testing.assert_allclose(result, stated, rtol=tolerance, atol=100 * tolerance)
+    np.testing.assert_allclose(result, expected, rtol=tolerance, atol=100 * tolerance)
 
 
 def test_the_loss_of_a_sphere_by_hand():
     """u.p = k, so L = -log(k / (4 pi sinh k)) - k = log(2 pi (1 - exp(-2 k)) / k)."""
     predicted, positive = torch.tensor([[0.0, 0.5, 0.0]]).double(), torch.tensor([[0.0, 3.0, 0.0]]).double()
     kappa = 2.0 * 0.5 * math.sqrt(3)
-    stated = math.log(2 * math.pi * (1 - math.exp(-2 * kappa)) / kappa)
-    assert float(VonMisesFisher(concentration=2.0).frozen_losses(predicted, frozen(positive))) == pytest.approx(stated)
+    expected = math.log(2 * math.pi * (1 - math.exp(-2 * kappa)) / kappa)
+    assert float(VonMisesFisher(concentration=2.0).frozen_losses(predicted, frozen(positive))) == pytest.approx(
+        expected
+    )
 
 
 def test_densities_over_the_circle_sum_to_one():
@@ -41,7 +43,7 @@ def test_densities_over_the_circle_sum_to_one():
 
 
 def test_the_best_length_is_where_the_mean_vector_has_the_mean_length():
-    """The maximum-likelihood concentration of vectors of mean length r (Sra 2012, Eq. 4), found by the loss alone."""
+    """Minimising the loss finds the maximum-likelihood concentration of vectors of mean length r (Sra 2012, Eq. 4)."""
     rng = np.random.default_rng(3)
     around = np.array([naive.unit(v) for v in rng.normal(size=(400, 10)) + 3 * np.eye(10)[0]])
     mean = around.mean(0)

@@ -1,4 +1,4 @@
-"""A toy language pair, and what training on it starts from."""
+"""A toy language pair, with settings and initial parameters for training on it."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def start(n=16):
 
 
 def start_of(chosen):
-    """Parameters to start from, of the encoder that was chosen."""
+    """Return initial parameters for the encoder of the settings."""
     rng = np.random.default_rng(3)
     shape = WORDS + 1, chosen.kind.word_dimension(chosen.dimension)
     vectors = [rng.normal(0, 0.1, shape).astype(np.float32) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Tables of which everything is known, tables that are drawn, and what protection keeps of them."""
+"""A table with all measures, random tables, and a naive version of protection."""
 
 from itertools import pairwise
 
@@ -44,7 +44,7 @@ FACTORS = {
     "syntax": [0.2, 0.4, 0.9, 0.02],
     "significance": [2, 0.5, 0.02, 1.2],
     "composition": [1, 1, 0.3, 4],
-    # Six uses of eight extracted pairs: 0.75 for each.
+    # Six uses of eight extracted pairs: 0.75 uses per pair.
     "usage": [5.75 / 3, 0.75 / 2, 1.75 / 2, 0.75 / 5],
     "probability": [0.5, 0.25, 0.25, 1],
     "count": [2, 1, 1, 4],
@@ -65,7 +65,7 @@ def tables(draw):
 
 
 def naive_protection(measures, scores, k, protect):
-    """The k best of every protected source, and malformed lines."""
+    """Return the k best entries of every protected source, and malformed lines."""
     protected = set(np.flatnonzero(measures.malformed).tolist())
     for group, length in enumerate(measures.source_lengths):
         if protect == "none" or (protect == "words" and length != 1):
@@ -79,13 +79,13 @@ def naive_protection(measures, scores, k, protect):
 
 
 def cut_into(count, cuts):
-    """Slices of so many entries."""
+    """Return slices that cut `count` entries at `cuts`."""
     borders = sorted({0, count, *cuts})
     return [slice(first, last) for first, last in pairwise(borders)]
 
 
 def on_disk(measures, part=PART, cuts=()):
-    """The same on disk, which came in blocks that ended there, be it in the middle of a source."""
+    """Return the same table on disk, appended in blocks that end at `cuts`, even in the middle of a source."""
     table = MeasuredTable(measures.columns, part=part)
     table.alpha = measures.alpha
     heads = measures.group_offsets[:-1]

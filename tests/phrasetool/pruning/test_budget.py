@@ -18,7 +18,7 @@ def compared(difference, spread=0.2):
 
 
 def search(curve, sizes, budget, spread=0.2):
-    """Search a known curve; each size is asked for once, the full table first."""
+    """Search a known curve, and check that each size is evaluated once, the full table first."""
     recorded = []
 
     def evaluate(entries):
@@ -44,13 +44,13 @@ def test_sizes_fall_evenly(entries, smallest):
 
 @settings(max_examples=200)
 @given(st.integers(1, 2_000_000), st.floats(0.0, 0.999), st.floats(0.001, 1))
-def test_a_rising_curve_gives_the_smallest_size_that_holds(entries, share, border):
-    """If the loss only grows, the answer is that of trying all."""
+def test_a_rising_curve_gives_the_smallest_size_within_the_budget(entries, share, border):
+    """If the loss only grows, the answer is that of an exhaustive search."""
     sizes = size_grid(entries, int(share * entries))
     budget = 0.1
     result = search(lambda size: -budget * math.sqrt(border * entries / size) if size < entries else 0, sizes, budget)
-    holds = [size for size in sizes if size == entries or math.sqrt(border * entries / size) <= 1]
-    assert result.answer.entries == min(holds)
+    sizes_within_budget = [size for size in sizes if size == entries or math.sqrt(border * entries / size) <= 1]
+    assert result.answer.entries == min(sizes_within_budget)
     assert not result.by_chance
     assert len(result.trials) <= len(sizes)
     assert len(result.trials) < 20
@@ -59,18 +59,18 @@ def test_a_rising_curve_gives_the_smallest_size_that_holds(entries, share, borde
 @settings(max_examples=100)
 @given(st.integers(1, 2_000_000), st.floats(0.001, 1), st.floats(0.01, 0.5))
 def test_non_inferiority_compares_the_lower_ends(entries, border, spread):
-    """A falling curve whose intervals are all as wide: that of a budget smaller by half their width."""
+    """With intervals of equal width on a falling curve, the budget is effectively smaller by half their width."""
     sizes = size_grid(entries, 0)
 
     def evaluate(size):
         return compared(-math.sqrt(border * entries / size) if size < entries else 0, spread if size < entries else 0)
 
-    sure = search_size(evaluate, sizes, 1 + spread, non_inferior=True)
-    assert sure.answer.entries == search_size(evaluate, sizes, 1).answer.entries
-    assert sure.answer.result.low >= -1 - spread
+    cautious = search_size(evaluate, sizes, 1 + spread, non_inferior=True)
+    assert cautious.answer.entries == search_size(evaluate, sizes, 1).answer.entries
+    assert cautious.answer.result.low >= -1 - spread
 
 
-def test_two_hopeless_sizes_end_it():
+def test_two_hopeless_sizes_end_the_search():
     sizes = size_grid(1_000_000, 0)
     result = search(lambda size: 0.0 if size > 400_000 else -9.0, sizes, 0.1)
     assert min(trial.entries for trial in result.trials) == 125_000
@@ -78,14 +78,14 @@ def test_two_hopeless_sizes_end_it():
 
 
 def test_a_dip_hides_no_smaller_table():
-    """Where a table half the size is better, the larger one that is worse does not matter."""
+    """A table that is worse than one of half its size does not matter."""
     curve = {1_000_000: 0.0, 500_000: -0.3, 250_000: 0.6, 125_000: 0.5}
     result = search(lambda size: curve.get(size, 0.5 if size >= 100_000 else -2.0), size_grid(1_000_000, 0), 0.1)
     assert 100_000 <= result.answer.entries < 110_000
 
 
-def test_luck_is_not_believed():
-    """One small size holds, but all about it lose far more than the budget."""
+def test_an_isolated_success_is_treated_as_chance():
+    """One small size meets the budget, but all sizes around it lose far more."""
 
     def curve(size):
         return 0.0 if size > 600_000 or size == 62_500 else -1.0
@@ -96,15 +96,15 @@ def test_luck_is_not_believed():
 
 
 @given(st.integers(0, 10**6), st.floats(0, 0.5))
-def test_the_answer_holds_and_its_neighbours_were_tried(seed, noise):
+def test_the_answer_meets_the_budget_and_its_neighbours_were_tried(seed, noise):
     rng = random.Random(seed)
     sizes = size_grid(500_000, 9_000)
     result = search(lambda size: rng.gauss(-0.02 * (500_000 / size - 1), noise) if size < 500_000 else 0, sizes, 0.1)
     tried = [trial.entries for trial in result.trials]
     assert result.answer.result.difference >= -0.1
-    place = sizes.index(result.answer.entries)
-    assert set(sizes[max(place - 2, 0) : place]) <= set(tried)
-    assert place == len(sizes) - 1 or sizes[place + 1] in tried
+    index = sizes.index(result.answer.entries)
+    assert set(sizes[max(index - 2, 0) : index]) <= set(tried)
+    assert index == len(sizes) - 1 or sizes[index + 1] in tried
     by_size = sorted(result.trials, key=lambda trial: trial.entries)
     curve = rising_curve([trial.result.difference for trial in by_size])
     good = [t.entries for t, c in zip(by_size, curve, strict=True) if min(t.result.difference, c) >= -0.1]
@@ -113,7 +113,7 @@ def test_the_answer_holds_and_its_neighbours_were_tried(seed, noise):
 
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=12))
 def test_the_rising_curve_is_isotonic_regression(values):
-    # By its max-min formula (Barlow et al., Statistical Inference under Order Restrictions, 1972).
+    # Max-min formula (Barlow et al., Statistical Inference under Order Restrictions, 1972).
     count = len(values)
     means = {(a, b): np.mean(values[a : b + 1]) for a in range(count) for b in range(a, count)}
     expected = [max(min(means[a, b] for b in range(i, count)) for a in range(i + 1)) for i in range(count)]
@@ -121,13 +121,13 @@ def test_the_rising_curve_is_isotonic_regression(values):
 
 
 @pytest.mark.parametrize(("sizes", "budget"), [([], 0.1), ([3, 2], -0.1), ([3], math.nan)])
-def test_searches_that_make_no_sense(sizes, budget):
+def test_invalid_searches_are_refused(sizes, budget):
     with pytest.raises(ValueError, match="cannot search"):
         search_size(lambda entries: compared(0.0), sizes, budget)
 
 
 def statistics(rng, sentences, skill):
-    """BLEU statistics of a made-up system."""
+    """Return BLEU statistics of a simulated system."""
     lengths = rng.integers(5, 12, sentences)
     totals = np.maximum(lengths[:, None] - np.arange(4), 0)
     matches = rng.binomial(totals, skill ** np.arange(1, 5))
@@ -135,7 +135,7 @@ def statistics(rng, sentences, skill):
 
 
 def test_a_difference_and_its_interval():
-    """Over sacrebleu's own samples, which are those of one seed."""
+    """The interval is that of sacrebleu's bootstrap samples for the same seed."""
     rng = np.random.default_rng(3)
     full, pruned = statistics(rng, 60, 0.8), statistics(rng, 60, 0.75)
     bootstrap = Bootstrap(60, samples=40, seed=7)

@@ -15,14 +15,14 @@ tables = st.lists(st.tuples(phrases, phrases, st.floats(-8, 0, width=32)), max_s
 
 
 def hashed(phrases):
-    """Every word a number that is spread over 64 bits."""
+    """Return phrases whose words are numbers spread over 64 bits."""
     offsets = np.append(0, np.cumsum([len(phrase) for phrase in phrases], dtype=np.int64))
     words = [word * 0x9E3779B97F4A7C15 % 2**64 for phrase in phrases for word in phrase]
     return HashedPhrases(offsets.astype(np.int64), np.array(words, np.uint64))
 
 
 def levelled(entries):
-    """Entries, those of one source that follow each other in one group."""
+    """Return entries in which consecutive ones with the same source form one group."""
     groups = [(source, len(list(group))) for source, group in groupby(entries, key=lambda entry: entry[0])]
     return EntriesBySourceLength.of(
         hashed([source for source, _ in groups]), np.array([size for _, size in groups], np.int64),
@@ -35,7 +35,7 @@ def losses(entries, jump=0.0, threads=1, block=1000):
     for first in range(0, len(entries), block):
         compositions.add(levelled(entries[first : first + block]))
     result = compositions.losses(jump, threads)
-    # In other portions than they were added.
+    # Taken in blocks of another size than those that were added.
     return np.concatenate([np.zeros(0, np.float32), *(result.take(7) for _ in range(0, len(entries), 7))])
 
 
@@ -46,18 +46,18 @@ def test_losses_are_the_naive_ones(entries, jump, threads, block):
 
 
 def test_sources_of_many_words_share_a_file(monkeypatch):
-    """Each entry is put together of the one before and a word, from the shortest to the longest."""
+    """Each entry is composed of the next shorter one and a word, from the shortest to the longest."""
     monkeypatch.setattr(composition, "LONG", 3)
     words = [((word,), (word,), -1.0) for word in range(1, 8)]
     long = [(tuple(range(1, size + 1)), tuple(range(1, size + 1)), -float(size)) for size in range(2, 8)]
-    # In an order in which no length stands beside the next.
+    # In an order in which entries of successive lengths are not adjacent.
     entries = words + long[::2] + long[1::2]
     expected = naive.composition_losses(entries, 0.25)
     np.testing.assert_allclose(losses(entries, 0.25, 2, 5), expected, atol=1e-4)
     assert np.isfinite(expected[len(words) :]).all()
 
 
-def test_a_phrase_of_three_words_is_composed_by_way_of_a_phrase_of_two():
+def test_a_phrase_of_three_words_is_composed_from_a_phrase_of_two():
     entries = [
         *[((word,), (word,), -1.0) for word in (1, 2, 3)], ((1, 2), (1, 2), -9.0), ((1, 2, 3), (1, 2, 3), -2.0),
     ]  # fmt: skip

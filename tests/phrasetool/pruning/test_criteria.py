@@ -17,7 +17,7 @@ def test_scores_and_factor(name):
     np.testing.assert_allclose(factor[:4], FACTORS[name], rtol=1e-5)
 
 
-def test_usage_of_a_table_that_was_never_used_or_extracted():
+def test_usage_without_uses_or_without_extracted_counts():
     nothing = np.zeros(5, np.float32)
     for measure in (USES, COUNTS):
         measures = MEASURES.with_columns({measure: nothing})
@@ -26,6 +26,6 @@ def test_usage_of_a_table_that_was_never_used_or_extracted():
 
 
 def test_random_is_fixed_by_its_seed():
-    first, same, other = (parse_method("random", seed=seed).scores(MEASURES) for seed in (1, 1, 2))
-    assert first.tolist() == same.tolist() != other.tolist()
+    first, same, other_seed = (parse_method("random", seed=seed).scores(MEASURES) for seed in (1, 1, 2))
+    assert first.tolist() == same.tolist() != other_seed.tolist()
     assert ((first[:4] >= 0) & (first[:4] < 1)).all()

@@ -20,7 +20,7 @@ QUARTERS = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 
 @st.composite
 def scored_groups(draw):
-    """Groups of entries with many exact ties."""
+    """Draw groups of entries with many exact ties."""
     sizes = draw(st.lists(st.integers(1, 14), max_size=6))
     n = sum(sizes)
     similarities = np.array(draw(st.lists(st.tuples(FEW, FEW), min_size=n, max_size=n)), np.float32).reshape(n, 2)
@@ -55,10 +55,10 @@ def test_rule_agrees_with_naive(groups, k, protect, threshold):
     for group, (first, last) in enumerate(pairwise(offsets)):
         good = [i for i in range(first, last) if not malformed[i]]
         ranked = sorted(good, key=lambda i: -(float(similarities[i, 0]) + float(similarities[i, 1])))
-        shielded = protect == "all" or (protect == "words" and lengths[group] == 1)
+        is_protected = protect == "all" or (protect == "words" and lengths[group] == 1)
         for i in good:
             below = similarities[i, 0] < threshold and similarities[i, 1] < threshold
-            if scored[i] and below and not (shielded and i in ranked[:k]):
+            if scored[i] and below and not (is_protected and i in ranked[:k]):
                 expected.add(i)
     assert set(np.flatnonzero(removed).tolist()) == expected
 
@@ -112,9 +112,9 @@ def test_a_size_fills_up_with_the_best(table, k, protect, size):
 
 def test_one_of_threshold_and_size():
     request = {"threshold": Threshold("0.5"), "size": 0.5}
-    for method, given_ in (("count", {}), ("count", request), ("count:1", {"size": 0.5})):
+    for method, arguments in (("count", {}), ("count", request), ("count:1", {"size": 0.5})):
         with pytest.raises(ValueError, match="expected a threshold or a size"):
-            Rule.of(parse_method(method, None), KeepBest(), **given_)
+            Rule.of(parse_method(method, None), KeepBest(), **arguments)
 
 
 @st.composite
@@ -129,14 +129,14 @@ def scored_tables(draw):
 
 
 def naive_best(values, rest, count):
-    """The `count` best of the entries `rest`, ties by table order."""
+    """Return the `count` best of the entries `rest`, ties in table order."""
     return sorted(rest, key=lambda i: (-values[i], i))[:count]
 
 
 @given(
     scored_tables(), st.integers(0, 2), st.sampled_from([0.4, 0.7, 1.0]), st.sampled_from(["product", "rank", "union"])
 )
-def test_alone_a_criterion_would_keep_as_many(measures, k, size, combine):
+def test_reasons_compare_criteria_that_keep_the_same_number_alone(measures, k, size, combine):
     method = parse_method("count+probability", combine)
     try:
         rule = Rule.of(method, KeepBest(k), size=size)
@@ -146,10 +146,10 @@ def test_alone_a_criterion_would_keep_as_many(measures, k, size, combine):
         return
     reasons = explain(ranking, decision)
     rest = np.flatnonzero(~decision.protected).tolist()
-    stay = int(decision.keep[rest].sum())
+    kept = int(decision.keep[rest].sum())
     for column, plain in enumerate((measures[COUNTS], measures[PROBABILITIES])):
         values = np.where(measures.malformed, np.inf, plain)
-        best = naive_best(values, rest, stay)
+        best = naive_best(values, rest, kept)
         last = min((values[i] for i in best), default=np.inf)
         for i in range(len(measures)):
             assert reasons.fails[i, column] != (i in best if i in rest else values[i] >= last)
@@ -157,7 +157,7 @@ def test_alone_a_criterion_would_keep_as_many(measures, k, size, combine):
 
 
 @given(scored_tables(), st.sampled_from(["intersection", "union"]))
-def test_thresholds_of_their_own_say_it_themselves(measures, combine):
+def test_reasons_follow_the_thresholds_of_the_criteria(measures, combine):
     method = parse_method("count:0.5+probability:0.3", combine)
     rule = Rule.of(method, KeepBest(0))
     ranking = rule.ranking(measures)

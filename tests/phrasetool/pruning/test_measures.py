@@ -21,7 +21,7 @@ def measures(**more):
     return Measures(np.array([0, 3]), np.array([1]), MALFORMED, {COUNTS: np.ones(3, np.float32)}, **more)
 
 
-def test_what_was_measured_is_there_and_what_was_not_is_named():
+def test_a_missing_measure_is_named():
     known = measures()
     assert len(known) == 3
     assert COUNTS in known
@@ -31,7 +31,7 @@ def test_what_was_measured_is_there_and_what_was_not_is_named():
         known[SIMILARITIES]
 
 
-def test_more_columns_leave_the_measures_they_came_to_as_they_were():
+def test_adding_columns_does_not_change_the_original_measures():
     known = measures(alpha=2.5)
     more = known.with_columns({COUNTS: np.full(3, 7, np.float32), SCORED: MALFORMED})
     assert (more[COUNTS].tolist(), more[SCORED].tolist(), more.alpha) == ([7, 7, 7], [False] * 3, 2.5)
@@ -53,18 +53,18 @@ def test_parts_make_up_the_table(drawn, part, data):
     assert len(table) == len(measures)
     whole = table.whole()
     parts = list(table.parts())
-    for found in (whole, *parts):
-        rows = slice(found.first, found.first + len(found))
-        np.testing.assert_array_equal(found.malformed, measures.malformed[rows])
-        np.testing.assert_array_equal(found[COUNTS], measures[COUNTS][rows])
-        assert found.total(COUNTS) == measures.total(COUNTS)
-    heads = [head + found.first for found in parts for head in found.group_offsets[:-1].tolist()]
+    for block in (whole, *parts):
+        rows = slice(block.first, block.first + len(block))
+        np.testing.assert_array_equal(block.malformed, measures.malformed[rows])
+        np.testing.assert_array_equal(block[COUNTS], measures[COUNTS][rows])
+        assert block.total(COUNTS) == measures.total(COUNTS)
+    heads = [head + block.first for block in parts for head in block.group_offsets[:-1].tolist()]
     assert [*heads, len(measures)] == measures.group_offsets.tolist() == whole.group_offsets.tolist()
-    lengths = np.concatenate([np.zeros(0, np.int64), *(found.source_lengths for found in parts)])
+    lengths = np.concatenate([np.zeros(0, np.int64), *(block.source_lengths for block in parts)])
     np.testing.assert_array_equal(lengths, measures.source_lengths)
     assert sum(map(len, parts)) == len(measures)
-    # Only a source that has more makes a part longer.
-    assert all(len(found) <= part or len(found.source_lengths) == 1 for found in parts)
+    # Only a part of a single source may be longer.
+    assert all(len(block) <= part or len(block.source_lengths) == 1 for block in parts)
 
 
 def test_lines_that_begin_and_end_inside_of_a_source():
@@ -73,7 +73,7 @@ def test_lines_that_begin_and_end_inside_of_a_source():
 
 
 def test_sums_are_those_of_numpy():
-    """To the last bit, however the parts are cut."""
+    """Sums are equal to the last bit, whatever the parts are."""
     values = (np.random.default_rng(1).random(300_000) * 1000).astype(np.float32)
     table = MeasuredTable([COUNTS])
     for part in cut_into(len(values), [5, 70_001, 123_456]):
@@ -85,7 +85,7 @@ def test_sums_are_those_of_numpy():
     assert next(table.parts()).total(COUNTS) == values.sum(dtype=np.float64)
 
 
-def test_a_measure_that_is_taken_later():
+def test_a_measure_that_is_added_later():
     table = on_disk(MEASURES, 2)
     column = table.new_column(np.float32)
     column.append(np.arange(5, dtype=np.float32))

@@ -1,4 +1,4 @@
-"""Criteria combined: products, means of ranks, intersections and unions."""
+"""Combinations of criteria: products, means of ranks, intersections and unions."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tests.variants import for_each
 
 
 @pytest.mark.parametrize("names", [("composition", "semantic"), ("count", "probability", "significance")])
-def test_a_product_is_one_of_factors(names):
+def test_a_product_multiplies_the_factors(names):
     method = parse_method(" + ".join(names))
     expected = np.prod([FACTORS[name] for name in names], axis=0)
     np.testing.assert_allclose(method.scores(MEASURES)[:4], expected, rtol=1e-5)
@@ -38,12 +38,12 @@ WEIGHT = st.sampled_from(["0.5", "1", "2", "3.25"])
 def test_the_order_of_names_changes_nothing(names, combine, rng):
     weights = {name: rng.choice(["", "*1", "*2", "*0.3"]) if combine in ("product", "rank") else "" for name in names}
     texts = [name + weights[name] for name in names]
-    one, other = (parse_method("+".join(order), combine).scores(MEASURES) for order in (texts, texts[::-1]))
-    assert one.tolist() == other.tolist()
+    forward, backward = (parse_method("+".join(order), combine).scores(MEASURES) for order in (texts, texts[::-1]))
+    assert forward.tolist() == backward.tolist()
 
 
 @given(SEVERAL, st.sampled_from(["product", "rank"]), st.sampled_from(["1", "1.0", "01e0"]))
-def test_weights_of_one_are_none(names, combine, one):
+def test_weights_of_one_change_nothing(names, combine, one):
     plain, weighted = parse_method("+".join(names), combine), parse_method(f"*{one}+".join(names) + f"*{one}", combine)
     assert plain.scores(MEASURES).tolist() == weighted.scores(MEASURES).tolist()
     assert plain.name == weighted.name
@@ -68,28 +68,30 @@ def test_large_powers_stay_finite():
 
 
 @given(SEVERAL)
-def test_what_all_keep_is_part_of_what_any_keeps(names):
-    """At one rank, each criterion keeps the entries of at least that rank."""
+def test_entries_kept_by_intersections_and_unions(names):
+    """At any cut, each criterion keeps the entries of at least that rank."""
     ranks = {name: ((rankdata(SCORES[name][:4]) - 1) / 3).astype(np.float32) for name in names}
-    both, any_ = (parse_method("+".join(names), combine).scores(MEASURES)[:4] for combine in ("intersection", "union"))
+    intersection, union = (
+        parse_method("+".join(names), combine).scores(MEASURES)[:4] for combine in ("intersection", "union")
+    )
     for cut in np.float32([0, 1 / 6, 1 / 3, 0.5, 2 / 3, 1]):
         alone = [set(np.flatnonzero(ranks[name] >= cut)) for name in names]
-        assert set(np.flatnonzero(both >= cut)) == set.intersection(*alone)
-        assert set(np.flatnonzero(any_ >= cut)) == set.union(*alone)
+        assert set(np.flatnonzero(intersection >= cut)) == set.intersection(*alone)
+        assert set(np.flatnonzero(union >= cut)) == set.union(*alone)
 
 
 @given(SEVERAL, st.data())
-def test_thresholds_of_their_own(names, data):
+def test_thresholds_of_single_criteria(names, data):
     limits = [data.draw(st.sampled_from([-2.0, 0.0, 0.25, 0.3, 1.0, 2.0, 12.0])) for _ in names]
     text = "+".join(f"{name}:{limit:g}" for name, limit in zip(names, limits, strict=True))
     alone = [
         {i for i in range(4) if np.float32(SCORES[name][i]) < np.float32(limit)}
         for name, limit in zip(names, limits, strict=True)
     ]
-    for combine, gone in (("intersection", set.union(*alone)), ("union", set.intersection(*alone))):
+    for combine, removed in (("intersection", set.union(*alone)), ("union", set.intersection(*alone))):
         method = parse_method(text, combine)
         fails = method.fails(method.below(method.criterion_scores(MEASURES), MEASURES.alpha))
-        assert set(np.flatnonzero(fails)) == gone
+        assert set(np.flatnonzero(fails)) == removed
         assert parse_method(method.name.removesuffix(f"({combine})"), combine) == method
 
 
@@ -106,7 +108,7 @@ def test_names(text, name):
     assert parse_method(text, None).name == name
 
 
-def test_what_has_to_be_measured():
+def test_required_measures():
     assert parse_method("composition+semantic").needs == {COUNTS, LOSSES, SIMILARITIES}
     assert parse_method("usage").needs == parse_method("usage+random", "union").needs - {COUNTS} == {USES}
     assert parse_method("usage+random").needs == {COUNTS, USES}
@@ -146,7 +148,7 @@ def test_what_has_to_be_measured():
         ("significance:a+e+significance:2", None, "significance stands twice"),
     ],
 )
-def test_methods_that_are_none(text, combine, message):
+def test_invalid_methods_are_refused(text, combine, message):
     with pytest.raises(ValueError, match=message):
         parse_method(text, combine)
 
@@ -164,7 +166,7 @@ def test_methods_that_are_none(text, combine, message):
         ("count+semantic", "union", "0 0.5 1", "2"),
     ],
 )
-def test_thresholds_that_can_be_meant(method, combine, good, bad):
+def test_thresholds_must_be_in_the_range_of_the_scores(method, combine, good, bad):
     chosen = parse_method(method, combine)
     for text in good.split():
         chosen.check_threshold(Threshold(text))
@@ -173,7 +175,7 @@ def test_thresholds_that_can_be_meant(method, combine, good, bad):
             chosen.check_threshold(Threshold(text))
 
 
-def test_a_threshold_of_its_own_that_cannot_be_meant():
+def test_thresholds_of_single_criteria_must_be_in_range():
     parse_method("semantic:0.7+count:20", None).check_threshold(None)
     with pytest.raises(ValueError, match="7 is outside the range of semantic, -1 to 1"):
         parse_method("count:20+semantic:7", None).check_threshold(None)

@@ -26,7 +26,7 @@ def test_best_of_groups(groups, count):
 
 
 @pytest.mark.parametrize(("k", "protect", "message"), [(-1, "all", "best -1"), (1, "some", "unknown protection")])
-def test_rules_that_make_no_sense(k, protect, message):
+def test_invalid_rules_are_refused(k, protect, message):
     with pytest.raises(ValueError, match=message):
         KeepBest(k, protect)
     with pytest.raises(ValueError, match="not NaN"):
@@ -37,21 +37,21 @@ def test_rules_that_make_no_sense(k, protect, message):
     ("best", "text"),
     [(KeepBest(1, "words"), "the best of every one-word source"), (KeepBest(3, "all"), "the 3 best of every source")],
 )
-def test_in_words(best, text):
+def test_description(best, text):
     assert best.words == text
 
 
 @given(tables(), st.sampled_from(["all", "words", "none"]), st.integers(0, 12), st.randoms())
-def test_what_is_settled_stays_by_any_ranking(table, protect, k, random):
+def test_sources_that_are_kept_completely_do_not_depend_on_the_ranking(table, protect, k, random):
     measures, _ = table
     best = KeepBest(k, protect)
     groups = measures.group_offsets, measures.source_lengths
-    settled = np.repeat(best.keeps_everything(*groups), np.diff(measures.group_offsets))
-    keys = np.array([random.random() for _ in settled])
-    assert (best.marks(*groups, measures.malformed, keys) | measures.malformed)[settled].all()
-    # And nothing else does: with more good entries than k, the last one may go.
+    always_kept = np.repeat(best.keeps_everything(*groups), np.diff(measures.group_offsets))
+    keys = np.array([random.random() for _ in always_kept])
+    assert (best.marks(*groups, measures.malformed, keys) | measures.malformed)[always_kept].all()
+    # Of other sources, which have more valid entries than k, the last one may be removed.
     good = ~measures.malformed
-    for i in np.flatnonzero(good & ~settled):
+    for i in np.flatnonzero(good & ~always_kept):
         if (group := np.searchsorted(groups[0], i, "right") - 1) >= 0 and good[
             slice(*groups[0][group : group + 2])
         ].all():
@@ -61,7 +61,7 @@ def test_what_is_settled_stays_by_any_ranking(table, protect, k, random):
 
 
 @given(tables(), st.sampled_from(["all", "words", "none"]), st.integers(0, 30))
-def test_protection_that_there_is_room_for(table, protect, entries):
+def test_protection_within_a_budget(table, protect, entries):
     measures, scores = table
     counts = {k: len(naive_protection(measures, scores, k, protect)) for k in range(1, 11)}
     affordable = KeepBestWithinBudget(measures, protect)

@@ -1,4 +1,4 @@
-"""A table that is ranked and decided about on disk, in parts of a few entries, against the same in memory."""
+"""Ranking and pruning decisions of a table on disk, in parts of a few entries, compared with those in memory."""
 
 import re
 
@@ -44,7 +44,7 @@ def measured(draw):
     count = sum(sizes)
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     malformed = rng.random(count) < draw(st.sampled_from([0, 0.2, 1]))
-    # Of a line that is no entry everything is 0.
+    # All measures of malformed lines are 0.
     columns = {name: np.where(malformed, 0, rng.choice(values, count)) for name, values in VALUES.items()}
     columns["similarities"] = np.where(malformed, 0, rng.choice([-0.5, 0, 0.3, 0.9], (2, count))).T
     columns["scored"] = ~malformed & (rng.random(count) < 0.8)
@@ -59,7 +59,7 @@ CUTS = [OfSize(0.4), OfSize(0.9), AtThreshold(Threshold("0.5")), AtThresholdForS
     measured(), st.sampled_from(METHODS), st.sampled_from(CUTS),
     st.integers(0, 2), st.sampled_from(["all", "words", "none"]), st.integers(1, 9),
 )  # fmt: skip
-def test_disk_and_memory_come_to_one_decision(measures, named, cut, k, protect, part):
+def test_disk_and_memory_give_the_same_decision(measures, named, cut, k, protect, part):
     method, best = parse_method(*named), KeepBest(k, protect)
     if method.thresholds:
         cut = Rule.of(method, best).cut
@@ -75,18 +75,18 @@ def test_disk_and_memory_come_to_one_decision(measures, named, cut, k, protect, 
     result = ranked.decide(cut, best)
     assert len(result) == len(measures)
     np.testing.assert_array_equal(result.keep, expected.keep)
-    reasons, said = ranked.explain(result), explain(ranking, expected)
-    # Blocks of the table end anywhere.
+    reasons, expected_reasons = ranked.explain(result), explain(ranking, expected)
+    # Blocks of the table may end at any row.
     for rows in (slice(0, len(measures)), slice(1, 4), slice(len(measures) // 2, len(measures))):
-        here, there = result.part(rows), expected.part(rows)
-        np.testing.assert_array_equal(here.fails, there.fails)
-        np.testing.assert_array_equal(here.protected, there.protected)
-        assert not here.silent.any()
-        assert reasons.part(rows).criterion_scores.tobytes() == said.part(rows).criterion_scores.tobytes()
-        np.testing.assert_array_equal(reasons.part(rows).fails, said.part(rows).fails)
+        result_part, expected_part = result.part(rows), expected.part(rows)
+        np.testing.assert_array_equal(result_part.fails, expected_part.fails)
+        np.testing.assert_array_equal(result_part.protected, expected_part.protected)
+        assert not result_part.silent.any()
+        assert reasons.part(rows).criterion_scores.tobytes() == expected_reasons.part(rows).criterion_scores.tobytes()
+        np.testing.assert_array_equal(reasons.part(rows).fails, expected_reasons.part(rows).fails)
 
 
 @given(measured(), st.sampled_from(["all", "words", "none"]), st.integers(1, 9), st.integers(0, 40))
-def test_what_there_is_room_for(measures, protect, part, entries):
+def test_protection_within_a_budget_is_the_same_on_disk_and_in_memory(measures, protect, part, entries):
     result = KeepBestWithinBudget(on_disk(measures, part), protect).best(entries)
     assert result == KeepBestWithinBudget(measures, protect).best(entries)

@@ -1,4 +1,4 @@
-"""Fisher's exact test and what is counted for it."""
+"""Fisher's exact test and the counts that it needs."""
 
 import math
 
@@ -15,7 +15,7 @@ from tests import naive_filter
 
 @st.composite
 def tables(draw):
-    """N and counts that N sentence pairs can have."""
+    """Draw N and counts that N sentence pairs can have."""
     n = draw(st.integers(1, 300))
     source, target = draw(st.integers(0, n)), draw(st.integers(0, n))
     joint = draw(st.integers(max(0, source + target - n), min(source, target)))
@@ -48,7 +48,7 @@ def test_the_sides_may_be_swapped(table):
      (3000, (1050, 2000, 1500)), (3000, (1000, 2000, 1500)), (3000, (800, 2000, 1500)), (3000, (501, 2000, 1500))],
 )  # fmt: skip
 def test_exact_far_into_the_tails(n, counts):
-    """-ln p of 20,000 is the probability e^-20000, which no double can hold."""
+    """-ln p of 20,000 is the probability e^-20000, which is too small for a double."""
     value = FisherExactTest(n).negative_log_p(*(np.array([c]) for c in counts))[0]
     assert value == pytest.approx(naive_filter.negative_log_p(*counts, n), abs=1e-7)
 
@@ -93,8 +93,8 @@ def test_a_large_corpus_stays_exact():
 @given(st.integers(1, 10**5))
 def test_alpha_is_the_value_of_one_one_one(n):
     test = FisherExactTest(n)
-    one = np.ones(1, np.int64)
-    value = test.negative_log_p(one, one, one)
+    ones = np.ones(1, np.int64)
+    value = test.negative_log_p(ones, ones, ones)
     assert test.alpha == pytest.approx(value[0], abs=1e-8)
     assert value[0] < test.alpha + EPSILON
     if n > 1:

@@ -24,17 +24,17 @@ def test_threshold_for_a_size(strengths, thousandths):
     fraction = thousandths / 1000
     curve = SizeCurve()
     curve.add(np.array(strengths, np.float64))
-    immortal = sum(s == float("inf") for s in strengths)
-    if immortal * 1000 > thousandths * len(strengths):
-        with pytest.raises(TooSmallError, match=rf"^{immortal} of {len(strengths)} entries"):
+    always_kept = sum(s == float("inf") for s in strengths)
+    if always_kept * 1000 > thousandths * len(strengths):
+        with pytest.raises(TooSmallError, match=rf"^{always_kept} of {len(strengths)} entries"):
             curve.threshold_for(fraction)
         return
     threshold = curve.threshold_for(fraction)
-    left = sum(s >= threshold for s in strengths)
-    assert left * 1000 <= thousandths * len(strengths)
-    # Any threshold lower by more than a millionth leaves too many, or all are left.
-    more = sum(s >= threshold - 2e-6 for s in strengths)
-    assert left == len(strengths) or more * 1000 > thousandths * len(strengths)
+    kept = sum(s >= threshold for s in strengths)
+    assert kept * 1000 <= thousandths * len(strengths)
+    # Any threshold lower by more than a millionth keeps too many entries, or all are kept.
+    kept_at_lower = sum(s >= threshold - 2e-6 for s in strengths)
+    assert kept == len(strengths) or kept_at_lower * 1000 > thousandths * len(strengths)
 
 
 @pytest.mark.parametrize(("entries", "fraction", "left"), [(100, 0.29, 29), (100, 0.3, 30), (10, 0.7, 7), (3, 0.5, 1)])
@@ -45,7 +45,7 @@ def test_share_that_is_met_exactly(entries, fraction, left):
     assert int((strengths >= curve.threshold_for(fraction)).sum()) == left
 
 
-def test_what_would_go_if_nothing_were_protected():
+def test_failures_are_counted_without_protection():
     curve = SizeCurve([0.0, 0.5])
     curve.add(np.array([np.inf, 0.1, 0.9]), np.array([-0.5, 0.1, 0.9]))
     assert curve.survivors.tolist() == [3, 2]

@@ -59,8 +59,8 @@ def test_more_than_half_and_more_than_the_count(counts, mutual):
 @given(ROWS, st.lists(st.integers(0, 30), max_size=4))
 def test_blocks_add_up_to_the_table(rows, cuts):
     expected, total = counted(rows), OccurrenceCounts()
-    places = sorted({0, len(rows), *(min(cut, len(rows)) for cut in cuts)})
-    parts = [counted(rows[a:b], a) for a, b in pairwise(places)]
+    borders = sorted({0, len(rows), *(min(cut, len(rows)) for cut in cuts)})
+    parts = [counted(rows[a:b], a) for a, b in pairwise(borders)]
     for part in parts:
         total += part
     assert total == expected
@@ -118,8 +118,8 @@ def test_protected_entries_are_part_of_a_size():
         decide(ranking, OfSize(0.2), KeepBest(0, "none", 100))
 
 
-def test_as_many_of_the_best_as_there_is_room_for():
-    """Frequent entries take room, too."""
+def test_the_number_of_best_entries_fits_the_size():
+    """Frequent entries count towards the size, too."""
     assert KeepBestWithinBudget(MEASURES, "all").best(6) == KeepBest(1, "all")
     assert KeepBestWithinBudget(MEASURES, "words").best(6) == KeepBest(1, "words")
     assert KeepBestWithinBudget(MEASURES, "words").best(9) == KeepBest(10, "words")
@@ -169,5 +169,5 @@ def test_statistics_add_up():
     }
 
 
-def test_statistics_of_nothing():
+def test_statistics_of_an_empty_table():
     assert PruneStatistics().as_dict("")["kept_share"] == 1.0

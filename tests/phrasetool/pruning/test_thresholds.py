@@ -17,5 +17,5 @@ def test_thresholds_of_significance(text, limit):
     assert method.below(method.criterion_scores(measures), 5.0)[:4, 1].tolist() == [
         scores < limit for scores in (30, 5, 0, 12)
     ]
-    # One sentence pair.
+    # With one sentence pair, alpha is 0.
     assert parse_method("significance:a-e").thresholds[0].value(0.0) == 0

@@ -22,7 +22,7 @@ from tests.syntax_models import named, toy_pieces
 COUNTS = {b"lower": 5, b"lowest": 3, b"newer": 6, "größer".encode(): 2, b"a\tb": 1}
 
 
-def test_pieces_make_up_the_word():
+def test_pieces_concatenate_to_the_word():
     table = PieceTable(learn_pieces(COUNTS, 290))
     for word in COUNTS:
         text = "".join(table.pieces[piece] for piece in table.of_word(word))
@@ -32,28 +32,28 @@ def test_pieces_make_up_the_word():
     assert len(table.of_word(b"newer")) < 4
 
 
-def test_unseen_characters_are_parted_into_bytes():
+def test_unseen_characters_are_split_into_bytes():
     table = PieceTable(learn_pieces(COUNTS, 290))
     assert [table.pieces[piece] for piece in table.of_word("ř".encode())][1:] == ["<0xC5>", "<0x99>"]
     assert table.of_word(b"x" * 1000) == [UNKNOWN_PIECE]
     assert table.of_word(b"\xff") == table.of_word("\N{REPLACEMENT CHARACTER}".encode())
 
 
-def test_learning_is_the_same_whatever_the_order_and_goes_back_to_what_there_is():
-    turned = dict(reversed(COUNTS.items()))
-    assert learn_pieces(COUNTS, 290) == learn_pieces(turned, 290)
+def test_learning_does_not_depend_on_the_order_and_reduces_the_size_if_necessary():
+    reversed_counts = dict(reversed(COUNTS.items()))
+    assert learn_pieces(COUNTS, 290) == learn_pieces(reversed_counts, 290)
     table = PieceTable(learn_pieces(COUNTS, 9999))
     assert 280 < len(table) < 330
 
 
-def test_silent_pieces_say_nothing():
+def test_silent_pieces():
     table = toy_pieces()
-    silent = [piece for piece, says_nothing in zip(table.pieces, table.silent, strict=True) if says_nothing]
+    silent = [piece for piece, is_silent in zip(table.pieces, table.silent, strict=True) if is_silent]
     assert silent == [table.pieces[UNKNOWN_PIECE], "▁"]
 
 
 @pytest.mark.parametrize(("counts", "size"), [({}, 300), (COUNTS, 20)])
-def test_what_cannot_be_learnt_is_refused(counts, size):
+def test_too_few_words_and_too_small_sizes_are_refused(counts, size):
     with pytest.raises(ValueError, match=r"no word|too few"):
         learn_pieces(counts, size)
 
@@ -81,7 +81,7 @@ def test_parts_and_known_pieces():
 
 
 class FakeTagger(TaggerModel):
-    """Words with capitals are determiners, `im` stands for two words, all else are verbs."""
+    """Tagger for which capitalised words are determiners, `im` is two words, and all others are verbs."""
 
     def __init__(self):
         self.languages, self.tags = ("en", "de"), (*UPOS, "ADP+DET")
@@ -104,7 +104,7 @@ def test_sentences_are_numbered_once_by_language():
     assert sentences.word_counts()[b"b"] == 1
 
 
-def test_tags_are_of_known_languages_and_joined_ones_are_parted():
+def test_tags_are_of_known_languages_and_joined_tags_are_split():
     sentences, _ = numbered([ONE, TWO])
     tags = tag_numbers(sentences, FakeTagger())
     named_tags = [[UPOS[number] for number in text] for text in tags]
@@ -124,8 +124,8 @@ def examples(own=False, longest=99, languages=None):
     sentences, pairs = numbered([ONE, TWO])
     texts, tags = piece_numbers(sentences, toy_pieces()), tag_numbers(sentences, FakeTagger())
     languages = {"en": 0, "de": 1} if languages is None else languages
-    of = [ONE.languages, TWO.languages]
-    result = directed_examples(texts, tags, pairs, languages, of, longest, own)
+    language_pairs = [ONE.languages, TWO.languages]
+    result = directed_examples(texts, tags, pairs, languages, language_pairs, longest, own)
     return sorted(zip(result.sources.tolist(), result.targets.tolist(), result.languages.tolist(), strict=True))
 
 
@@ -133,7 +133,7 @@ def test_a_pair_is_learnt_in_both_directions_where_the_target_has_tags():
     both = [(0, 3, 1), (1, 4, 1), (3, 0, 0), (4, 1, 0)]
     assert examples() == sorted([*both, (5, 0, 0), (6, 2, 0)])
     assert examples(languages={"de": 0}) == [(0, 3, 0), (1, 4, 0)]
-    # `A b` stands in two bitexts, and is one example of its own language.
+    # `A b` occurs in two bitexts, but is only one example of its own language.
     assert examples(own=True) == sorted([*examples(), (0, 0, 0), (1, 1, 0), (2, 2, 0), (3, 3, 1), (4, 4, 1)])
     assert examples(longest=1) == []
 
@@ -149,8 +149,8 @@ def test_no_sentence_is_in_both_parts():
     pairs = [np.unique(np.column_stack([rng.integers(0, 200, 300), rng.integers(200, 400, 300)]), axis=0) for _ in "ab"]
     kept, held = held_out_pairs(pairs, 1)
     assert [len(rows) for rows in held] == [-(-len(rows) // 20) for rows in pairs]
-    apart = [set(np.concatenate([rows.ravel() for rows in part]).tolist()) for part in (kept, held)]
-    assert not apart[0] & apart[1]
+    sentences = [set(np.concatenate([rows.ravel() for rows in part]).tolist()) for part in (kept, held)]
+    assert not sentences[0] & sentences[1]
     for before, left, out in zip(pairs, kept, held, strict=True):
         assert {*map(tuple, left.tolist()), *map(tuple, out.tolist())} <= set(map(tuple, before.tolist()))
     assert [rows.tolist() for rows in held_out_pairs(pairs, 1)[1]] == [rows.tolist() for rows in held]
@@ -163,7 +163,7 @@ def test_too_few_pairs_are_refused():
         held_out_pairs([np.array([[0, 1]])], 1)
 
 
-def test_some_examples_can_be_chosen():
+def test_selection_of_examples():
     texts = Phrases.from_lists([[1], [2]])
     result = directed_examples(texts, texts, [np.array([[0, 1]])], {"a": 0, "b": 1}, [("a", "b")], 9)
     assert (len(result), result.select(np.array([1])).sources.tolist()) == (2, [1])

@@ -43,7 +43,7 @@ def naive_accuracy(vectors, groups, count, sentences):
     return np.mean(right)
 
 
-def test_accuracies_are_those_of_an_obvious_search():
+def test_accuracies_agree_with_naive():
     rng = np.random.default_rng(1)
     groups = rng.integers(0, 8, 300)
     vectors = (rng.normal(size=(8, 5))[groups] + rng.normal(size=(300, 5))).astype(np.float32)
@@ -55,10 +55,10 @@ def test_accuracies_are_those_of_an_obvious_search():
     assert neighbour_accuracies(vectors, groups) == neighbour_accuracies(vectors, groups, (1, 5), np.arange(300))
 
 
-def test_what_is_equally_near_is_drawn():
+def test_ties_are_broken_at_random():
     groups = np.repeat([0, 1], 200)
-    same = neighbour_accuracies(np.ones((400, 2), np.float32), groups, (5,))[0]
-    assert same == pytest.approx(0.5, abs=0.35)
+    tied = neighbour_accuracies(np.ones((400, 2), np.float32), groups, (5,))[0]
+    assert tied == pytest.approx(0.5, abs=0.35)
     perfect = neighbour_accuracies(np.eye(2, dtype=np.float32)[groups], groups, (1, 5))
     assert perfect == [1, 1]
 
@@ -85,7 +85,7 @@ def levenshtein(first, second):
 
 
 @given(st.lists(st.lists(st.integers(0, 3), max_size=8), max_size=6))
-def test_distances_are_those_of_an_obvious_table(sequences):
+def test_edit_distances_agree_with_naive(sequences):
     result = edit_distances(sequences)
     for i, first in enumerate(sequences):
         for j, second in enumerate(sequences):
@@ -102,31 +102,31 @@ def test_rank_correlation_is_scipys(pairs):
         assert result == 0
 
 
-def test_perfect_and_turned_distances():
-    # On a half circle cosines order pairs as their angles do.
+def test_perfect_distances_in_both_definitions():
+    # On a half circle, cosines rank pairs as their angles do.
     angles = np.array([0.0, 0.4, 1.1, 2.0])
     vectors = np.column_stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
     distances = 1 - vectors @ vectors.T
     expected = distances.astype(np.float64) / distances.max()
-    right = functional_dissimilarity(vectors, expected)
-    assert (right.fd, right.rho) == (pytest.approx(0, abs=1e-6), pytest.approx(1))
+    default = functional_dissimilarity(vectors, expected)
+    assert (default.fd, default.rho) == (pytest.approx(0, abs=1e-6), pytest.approx(1))
     literal = functional_dissimilarity(vectors, expected, literal=True)
     assert literal.fd == pytest.approx(np.linalg.norm(1 - 2 * expected) / 4, abs=1e-6)
-    assert literal.rho == right.rho
+    assert literal.rho == default.rho
 
 
-def test_noise_deceives_fd_and_not_rho():
+def test_noise_improves_fd_but_not_rho():
     rng = np.random.default_rng(1)
     sequences = [rng.integers(0, 17, rng.integers(5, 25)).tolist() for _ in range(200)]
     edits = edit_distances(sequences)
     noise = functional_dissimilarity(rng.normal(size=(200, 256)).astype(np.float32), edits)
-    bag = np.array([np.bincount(one, minlength=17) for one in sequences], np.float32)
+    bag = np.array([np.bincount(sequence, minlength=17) for sequence in sequences], np.float32)
     counts = functional_dissimilarity(bag, edits)
     assert abs(noise.rho) < 0.05 < counts.rho
     assert noise.fd < counts.fd
 
 
-def test_equal_vectors_are_no_fault():
+def test_equal_vectors_are_accepted():
     result = functional_dissimilarity(np.ones((3, 2), np.float32), edit_distances([[1], [2], [1]]))
     assert (result.rho, result.fd) == (0, pytest.approx(2 / 3, abs=0.4))
 
@@ -134,26 +134,26 @@ def test_equal_vectors_are_no_fault():
 TEXTS = toy_lines(30)[0]
 
 
-def test_words_are_weighed_as_everywhere():
-    # That of scikit-learn adds 1 to the logarithm, which its smooth variant then needs.
+def test_words_have_tf_idf_weights():
+    # The inverse document frequency of scikit-learn adds 1 to the logarithm, so only its counts are used.
     texts, _ = read_words(TEXTS)
     result = word_vectors(texts)
     counts = (
         TfidfVectorizer(token_pattern=r"\S+", lowercase=False, use_idf=False, norm=None).fit_transform(TEXTS).toarray()
     )
-    weighed = counts * np.log(len(TEXTS) / (counts > 0).sum(0))
-    weighed /= np.linalg.norm(weighed, axis=1, keepdims=True)
+    expected = counts * np.log(len(TEXTS) / (counts > 0).sum(0))
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     np.testing.assert_allclose(result @ result.T - np.diag((result**2).sum(1)),
-                               weighed @ weighed.T - np.diag((weighed**2).sum(1)), atol=1e-6)  # fmt: skip
+                               expected @ expected.T - np.diag((expected**2).sum(1)), atol=1e-6)  # fmt: skip
     assert result.shape[1] == ((counts > 0).sum(0) > 1).sum()
 
 
-def test_a_word_of_all_texts_says_nothing():
+def test_words_of_all_texts_have_no_weight():
     texts, _ = read_words(["a", "a"])
     assert word_vectors(texts).tolist() == [[0], [0]]
 
 
-def test_noise_is_as_the_seed_says():
+def test_random_vectors_are_determined_by_the_seed():
     assert np.array_equal(random_vectors(3, 4, 1), random_vectors(3, 4, 1))
     assert not np.array_equal(random_vectors(3, 4, 1), random_vectors(3, 4, 2))
 
@@ -178,18 +178,18 @@ LINES = [" ".join(form for form, _ in one.tokens).encode() for one in SENTENCES]
 TAGS = [[UPOS.index(tag) for tag in one.tags] for one in SENTENCES]
 
 
-def test_it_is_measured_beside_what_cannot_know():
+def test_the_quality_of_baselines_is_measured_too():
     result = syntax_quality(random_syntax_model(), LINES, TAGS)
     assert (result.sentences, result.compared, result.literal) == (120, 120, False)
     assert result.groups == 4
     assert list(result.vectors) == ["model", "words", "untrained", "random", "tags"]
-    # Their counts tell these sentences apart.
+    # Counts of tags distinguish the groups of these sentences.
     assert result.vectors["tags"].nearest_1 == 1
     assert result.vectors["tags"].rho > 0.9
     assert abs(result.vectors["random"].rho) < 0.1
     assert result.vectors["random"].nearest_5 == pytest.approx(result.chance, abs=0.1)
     assert result == syntax_quality(random_syntax_model(), LINES, TAGS)
-    # The seed of the model is that of the untrained one.
+    # The model has the same random weights as the untrained encoder.
     assert result.vectors["untrained"] == result.vectors["model"]
 
 
@@ -198,13 +198,15 @@ def test_equal_sentences_count_once():
     assert result == syntax_quality(random_syntax_model(), LINES, TAGS)
 
 
-def test_the_definition_of_the_paper_can_be_had():
-    plain, literal = (syntax_quality(random_syntax_model(), LINES, TAGS, literal=one) for one in (False, True))
+def test_the_literal_definition_of_the_paper():
+    plain, literal = (
+        syntax_quality(random_syntax_model(), LINES, TAGS, literal=is_literal) for is_literal in (False, True)
+    )
     assert literal.vectors["tags"].fd > plain.vectors["tags"].fd
     assert literal.vectors["tags"].rho == plain.vectors["tags"].rho
 
 
-def test_phrases_of_a_sentence_are_no_neighbours():
+def test_phrases_of_the_same_sentence_are_not_neighbours():
     origins = np.zeros(len(LINES), np.int64)
     origins[0] = 1
     result = syntax_quality(random_syntax_model(), LINES, TAGS, origins=origins)
@@ -218,11 +220,13 @@ def test_distances_need_no_groups():
     literal = syntax_distances(random_syntax_model(), *few, literal=True)
     assert literal["tags"].rho == result["tags"].rho > 0.5
     assert literal["tags"].fd != result["tags"].fd
-    whole = syntax_quality(random_syntax_model(), LINES, TAGS).vectors
-    same = syntax_distances(random_syntax_model(), LINES, TAGS)
-    assert {name: one.rho for name, one in same.items()} == {name: one.rho for name, one in whole.items()}
+    quality = syntax_quality(random_syntax_model(), LINES, TAGS).vectors
+    all_distances = syntax_distances(random_syntax_model(), LINES, TAGS)
+    assert {name: distances.rho for name, distances in all_distances.items()} == {
+        name: distances.rho for name, distances in quality.items()
+    }
 
 
-def test_without_groups_there_is_nothing_to_measure():
+def test_sentences_without_groups_are_refused():
     with pytest.raises(ValueError, match="no six different sentences"):
         syntax_quality(random_syntax_model(), LINES[:1] * 9, TAGS[:1] * 9)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models.fit import finding
+from phrasetool.models.fit import mismatch_reason
 from phrasetool.models.saved_model import load_saved_model
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import read_words
@@ -51,23 +51,23 @@ def test_vectors_are_those_of_torch(layers):
 
 @given(st.lists(st.lists(st.integers(0, 29), max_size=12), max_size=12), st.randoms())
 def test_order_and_repetition_change_no_byte_of_vectors(lists, random):
-    make = SyntaxVectors(SHAPES[2].initial_arrays(1), SHAPES[2])
-    whole = make(Phrases.from_lists(lists))
-    assert whole.shape == (len(lists), 10)
+    encode = SyntaxVectors(SHAPES[2].initial_arrays(1), SHAPES[2])
+    vectors = encode(Phrases.from_lists(lists))
+    assert vectors.shape == (len(lists), 10)
     order = list(range(len(lists)))
     random.shuffle(order)
-    assert np.array_equal(make(Phrases.from_lists([lists[i] for i in order])), whole[order])
-    assert np.array_equal(make(Phrases.from_lists(lists * 2)), np.concatenate([whole, whole]))
-    for text, vector in zip(lists, whole, strict=True):
+    assert np.array_equal(encode(Phrases.from_lists([lists[i] for i in order])), vectors[order])
+    assert np.array_equal(encode(Phrases.from_lists(lists * 2)), np.concatenate([vectors, vectors]))
+    for text, vector in zip(lists, vectors, strict=True):
         assert bool(text) == vector.any()
 
 
 def test_batches_change_next_to_nothing():
-    make = SyntaxVectors(SHAPES[2].initial_arrays(1), SHAPES[2])
+    encode = SyntaxVectors(SHAPES[2].initial_arrays(1), SHAPES[2])
     texts = texts_of(np.random.default_rng(2).integers(1, 9, 600))
-    whole = make(texts)
+    vectors = encode(texts)
     for number in range(0, 600, 40):
-        np.testing.assert_allclose(make(texts.part(number, number + 1))[0], whole[number], atol=1e-6)
+        np.testing.assert_allclose(encode(texts.part(number, number + 1))[0], vectors[number], atol=1e-6)
 
 
 def test_order_is_by_length_then_pieces():
@@ -110,36 +110,36 @@ def test_order_and_repetition_do_not_change_likelihoods(pairs, random):
     def score(some):
         return SCORE(Phrases.from_lists([a for a, _ in some]), Phrases.from_lists([b for _, b in some]), 0)
 
-    whole = score(pairs)
+    scores = score(pairs)
     order = list(range(len(pairs)))
     random.shuffle(order)
-    assert np.array_equal(score(pairs * 2), np.concatenate([whole, whole]))
-    np.testing.assert_allclose(score([pairs[i] for i in order]), whole[order], atol=1e-6)
+    assert np.array_equal(score(pairs * 2), np.concatenate([scores, scores]))
+    np.testing.assert_allclose(score([pairs[i] for i in order]), scores[order], atol=1e-6)
 
 
-def test_it_comes_back_as_it_was_saved(tmp_path):
+def test_round_trip(tmp_path):
     model = random_syntax_model()
     model.save(tmp_path)
-    again = SyntaxModel.load(tmp_path)
-    assert (again.languages, again.targets, again.shape) == (model.languages, model.targets, model.shape)
-    assert again.training == {"seed": 1}
-    assert again.signature == model.signature == load_saved_model(tmp_path).signature
-    assert np.array_equal(again.encode(LINES), model.encode(LINES))
+    loaded = SyntaxModel.load(tmp_path)
+    assert (loaded.languages, loaded.targets, loaded.shape) == (model.languages, model.targets, model.shape)
+    assert loaded.training == {"seed": 1}
+    assert loaded.signature == model.signature == load_saved_model(tmp_path).signature
+    assert np.array_equal(loaded.encode(LINES), model.encode(LINES))
     with pytest.raises(ModelError, match="a syntactic encoder; this needs a tagger"):
         TaggerModel.load(tmp_path)
 
 
 def test_vectors_depend_on_the_sentence_alone():
     model = random_syntax_model()
-    whole = model.encode(LINES)
-    assert whole.shape == (10, model.dimension) == (10, 10)
-    for line, vector in zip(LINES, whole, strict=True):
+    vectors = model.encode(LINES)
+    assert vectors.shape == (10, model.dimension) == (10, 10)
+    for line, vector in zip(LINES, vectors, strict=True):
         np.testing.assert_allclose(model.encode([line.encode()])[0], vector, atol=1e-6)
     escaped = model.encode(["a &apos; b"])
     assert np.array_equal(escaped, model.encode(["a ' b"]))
 
 
-def test_what_is_unknown_or_too_long_has_no_vector():
+def test_unknown_and_too_long_texts_have_no_vector():
     model = random_syntax_model(longest=9)
     texts = ["☃", "☃ ☃", "☃ The", "The " * 30, ""]
     assert model.encode(texts).any(1).tolist() == [False, False, True, False, False]
@@ -160,14 +160,14 @@ def test_cosines_are_those_of_the_vectors():
         model.cosines(["a"], ["b", "c"])
 
 
-def test_identity_tells_weights_and_known_pieces_apart():
+def test_the_identity_depends_on_weights_and_known_pieces():
     first, second, third = random_syntax_model(), random_syntax_model(2), random_syntax_model()
     third.known[5] = not third.known[5]
     assert len({first.identity, second.identity, third.identity}) == 3
     assert first.identity == random_syntax_model().identity
 
 
-def test_parts_that_do_not_fit_are_refused(tmp_path):
+def test_invalid_parts_are_refused(tmp_path):
     random_syntax_model().save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
 
@@ -191,28 +191,28 @@ def lines(count):
     return [[line.encode() for line in side] for side in toy_lines(count)]
 
 
-def test_its_languages_are_known():
+def test_fit_of_the_languages_of_the_model():
     fit = syntax_fit(random_syntax_model(), *lines(100))
     assert (fit.source_known, fit.target_known, fit.auc) == (1, 1, None)
-    assert finding(fit) is None
+    assert mismatch_reason(fit) is None
 
 
-def test_other_writing_is_not():
+def test_fit_of_another_script():
     sources, _ = lines(100)
     others = ["的 确 是".encode()] * 100
     fit = syntax_fit(random_syntax_model(), sources, others)
     assert (fit.source_known, fit.target_known) == (1, 0)
-    assert "trained on other languages" in finding(fit)
+    assert "trained on other languages" in mismatch_reason(fit)
 
 
-def test_nothing_is_said_of_nothing():
-    assert finding(syntax_fit(random_syntax_model(), [], [])) is None
+def test_no_finding_without_texts():
+    assert mismatch_reason(syntax_fit(random_syntax_model(), [], [])) is None
 
 
 TEXTS = [line.encode() for side in toy_lines(20) for line in side]
 
 
-def test_the_nearest_are_those_of_the_greatest_cosine():
+def test_the_nearest_sentences_have_the_highest_cosines():
     model = random_syntax_model()
     result, searched = nearest_by_syntax(model, TEXTS[3], *read_words([*TEXTS, TEXTS[3], TEXTS[5]]), 4)
     assert searched == len(set(TEXTS))
@@ -223,12 +223,12 @@ def test_the_nearest_are_those_of_the_greatest_cosine():
     np.testing.assert_allclose([cosine for _, cosine in result], cosines[order], atol=1e-6)
 
 
-def test_there_may_be_fewer_than_wanted():
+def test_there_may_be_fewer_neighbours_than_requested():
     result, searched = nearest_by_syntax(random_syntax_model(), b"The", *read_words([b"The", b"Die"]), 9)
     assert ([text for text, _ in result], searched) == ([b"Die"], 2)
 
 
-def test_what_is_unknown_has_no_neighbours():
+def test_unknown_sentences_have_no_neighbours():
     with pytest.raises(PhraseToolError, match="knows nothing of the sentence"):
         nearest_by_syntax(random_syntax_model(), "☃".encode(), *read_words([b"The"]), 1)
 
@@ -236,7 +236,7 @@ def test_what_is_unknown_has_no_neighbours():
 SOURCES, TARGETS = ([line.encode() for line in side] for side in toy_lines(12))
 
 
-def test_it_is_the_likelihood_of_what_the_tagger_says(toy_tagger):
+def test_the_score_is_the_likelihood_of_the_tags_of_the_tagger(toy_tagger):
     model = random_syntax_model()
     result = tag_log_probabilities(model, toy_tagger, SOURCES, TARGETS, "de")
     tags = toy_tagger.tag([line.decode().split() for line in TARGETS], "de")
@@ -247,7 +247,7 @@ def test_it_is_the_likelihood_of_what_the_tagger_says(toy_tagger):
     assert (result < 0).all()
 
 
-def test_nothing_is_said_of_what_is_unknown(toy_tagger):
+def test_unknown_long_and_empty_texts_have_no_score(toy_tagger):
     model = random_syntax_model(longest=9)
     texts, translations = ["☃".encode(), b"The", b"The " * 30, b"The"], [b"Die", "☃".encode(), b"Die", b""]
     result = tag_log_probabilities(model, toy_tagger, texts, translations, "de")

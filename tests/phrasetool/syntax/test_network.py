@@ -28,14 +28,14 @@ def test_padding_and_neighbours_change_next_to_nothing():
         assert vectors.shape == (4, 6)
         assert logits.shape == (4, 4, 18)
         for number, text in enumerate(texts):
-            alone, own = network.encode(*batch([text]))
+            alone, own_last = network.encode(*batch([text]))
             torch.testing.assert_close(alone[0], vectors[number], atol=1e-6, rtol=0)
-            torch.testing.assert_close(own[0], last[number], atol=1e-6, rtol=0)
-            said = network.decode(alone, own, torch.tensor([number % 2]), tags[number : number + 1])
-            torch.testing.assert_close(said[0], logits[number], atol=1e-6, rtol=0)
+            torch.testing.assert_close(own_last[0], last[number], atol=1e-6, rtol=0)
+            own_logits = network.decode(alone, own_last, torch.tensor([number % 2]), tags[number : number + 1])
+            torch.testing.assert_close(own_logits[0], logits[number], atol=1e-6, rtol=0)
 
 
-def test_texts_of_one_length_and_others_are_read_alike(monkeypatch):
+def test_groups_of_equal_length_and_packed_texts_are_encoded_alike(monkeypatch):
     network = SyntaxNetwork(SHAPE)
     rng = np.random.default_rng(1)
     # Twenty of two pieces, ten of five, a few of other lengths, in random order.
@@ -44,23 +44,23 @@ def test_texts_of_one_length_and_others_are_read_alike(monkeypatch):
     inputs, counts = batch(texts)
     vectors, last = network.encode(inputs, counts)
     for number, text in enumerate(texts):
-        alone, own = network.encode(*batch([text]))
+        alone, own_last = network.encode(*batch([text]))
         torch.testing.assert_close(alone[0], vectors[number], atol=1e-6, rtol=0)
-        torch.testing.assert_close(own[0], last[number], atol=1e-6, rtol=0)
-    # And they teach the same as packed ones.
-    taught = []
-    for alike in (8, 1000):
-        monkeypatch.setattr(syntax_network, "_MIN_GROUP", alike)
+        torch.testing.assert_close(own_last[0], last[number], atol=1e-6, rtol=0)
+    # The gradients are those of packed texts, too.
+    gradients = []
+    for min_group in (8, 1000):
+        monkeypatch.setattr(syntax_network, "_MIN_GROUP", min_group)
         network.zero_grad()
         vectors, last = network.encode(inputs, counts)
         (vectors.square().sum() + last.sum()).backward()
-        taught.append([value.grad.clone() for value in network.parameters() if value.grad is not None])
-    assert len(taught[0]) == len(taught[1])
-    for one, other in zip(*taught, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+        gradients.append([value.grad.clone() for value in network.parameters() if value.grad is not None])
+    assert len(gradients[0]) == len(gradients[1])
+    for grouped, packed in zip(*gradients, strict=True):
+        torch.testing.assert_close(grouped, packed, atol=1e-5, rtol=1e-5)
 
 
-def test_a_tag_depends_on_those_before_it_alone():
+def test_logits_depend_only_on_preceding_tags():
     network = SyntaxNetwork(SHAPE)
     with torch.no_grad():
         vectors, last = network.encode(*batch([[1, 2, 3]]))
@@ -71,7 +71,7 @@ def test_a_tag_depends_on_those_before_it_alone():
     assert not torch.equal(first[2], second[2])
 
 
-def test_it_learns_to_write_tags_by_language():
+def test_tags_of_two_languages_are_learnt():
     network = SyntaxNetwork(SHAPE)
     optimizer = torch.optim.Adam(network.parameters(), lr=0.02)
     texts, lengths = batch([[1, 2], [1, 2], [3, 4], [3, 4]])
@@ -84,12 +84,12 @@ def test_it_learns_to_write_tags_by_language():
         loss.backward()
         optimizer.step()
     assert float(loss.detach()) < 0.3
-    # What stands for the unknown says nothing still.
+    # The vector of the unknown piece is still zero.
     assert not network.arrays()["pieces.weight"][0].any()
 
 
-def test_the_decoder_can_go_without_dropout():
-    """Given what the encoder gave, nothing of the logits is random, and they are those of the network without it."""
+def test_decoder_dropout_can_be_disabled():
+    """Without decoder dropout, the logits of given encoder states are those of a network without dropout."""
     texts, tags = batch([[1, 2, 3]]), torch.tensor([[0, 1]])
     vectors, last = SyntaxNetwork(SHAPE).encode(*texts)
     logits = {
@@ -104,7 +104,7 @@ def test_the_decoder_can_go_without_dropout():
     assert not torch.equal(logits[True, 0.5], logits[False, 0.0])
 
 
-def test_dropout_is_as_the_seed_says():
+def test_dropout_is_determined_by_the_seed():
     network = SyntaxNetwork(SHAPE, dropout=0.5)
     collected = []
     for seed in (1, 1, 2):
@@ -112,11 +112,11 @@ def test_dropout_is_as_the_seed_says():
         collected.append(network.encode(*batch([[1, 2, 3]]))[0].detach().numpy())
     assert np.array_equal(collected[0], collected[1])
     assert not np.array_equal(collected[0], collected[2])
-    alone = SyntaxNetwork(SHAPE).encode(*batch([[1, 2, 3]]))[0].detach().numpy()
-    assert np.array_equal(network.eval().encode(*batch([[1, 2, 3]]))[0].detach().numpy(), alone)
+    without_dropout = SyntaxNetwork(SHAPE).encode(*batch([[1, 2, 3]]))[0].detach().numpy()
+    assert np.array_equal(network.eval().encode(*batch([[1, 2, 3]]))[0].detach().numpy(), without_dropout)
 
 
-def test_arrays_come_back():
+def test_arrays_round_trip():
     network = SyntaxNetwork(SHAPE, SHAPE.initial_arrays(3))
     for name, array in SHAPE.initial_arrays(3).items():
         assert np.array_equal(network.arrays()[name], array)
@@ -135,24 +135,24 @@ def test_states_and_gradients_are_those_of_pytorch(lengths, sizes, seed, behind)
     layer = nn.LSTM(inputs + constant, units, batch_first=True)
     steps, batch = lengths[0] + behind, len(lengths)
     shapes = ((steps, batch, inputs), (batch, constant), (batch, units), (batch, units))
-    read, same, state, cell = given_ = [torch.randn(shape, requires_grad=True) for shape in shapes]
-    there = torch.arange(steps)[:, None] < torch.tensor(lengths)
-    expected = torch.randn(steps, batch, units) * there[..., None]
+    read, same, state, cell = arguments = [torch.randn(shape, requires_grad=True) for shape in shapes]
+    inside = torch.arange(steps)[:, None] < torch.tensor(lengths)
+    output_gradient = torch.randn(steps, batch, units) * inside[..., None]
 
-    def taught(states):
-        leaves = [*given_, *layer.parameters()]
-        return torch.autograd.grad((states * expected).sum(), leaves)
+    def gradients_of(states):
+        leaves = [*arguments, *layer.parameters()]
+        return torch.autograd.grad((states * output_gradient).sum(), leaves)
 
-    ours = layer_states(layer, read, same, (state, cell), np.array(lengths))
-    assert not ours[~there].any()
+    result = layer_states(layer, read, same, (state, cell), np.array(lengths))
+    assert not result[~inside].any()
     joined = torch.cat([read.transpose(0, 1), same[:, None].expand(-1, steps, -1)], 2)
-    theirs = layer(joined, (state[None], cell[None]))[0].transpose(0, 1)
-    torch.testing.assert_close(ours[there], theirs[there], atol=1e-5, rtol=1e-5)
-    for one, other in zip(taught(ours), taught(theirs), strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+    reference = layer(joined, (state[None], cell[None]))[0].transpose(0, 1)
+    torch.testing.assert_close(result[inside], reference[inside], atol=1e-5, rtol=1e-5)
+    for gradient, expected_gradient in zip(gradients_of(result), gradients_of(reference), strict=True):
+        torch.testing.assert_close(gradient, expected_gradient, atol=1e-5, rtol=1e-5)
 
 
-def test_the_decoder_is_the_same_where_pytorch_runs_it(monkeypatch):
+def test_the_decoder_run_by_pytorch_gives_the_same_results(monkeypatch):
     network = SyntaxNetwork(SyntaxShape(9, 2, 4, 3, 2, 5, 2, 7, 40), dropout=0.3)
     tags = torch.tensor([[1, END, END], [4, 5, 6], [END, END, END], [2, 3, END]])
     texts, lengths, languages = (
@@ -168,8 +168,8 @@ def test_the_decoder_is_the_same_where_pytorch_runs_it(monkeypatch):
         network.seed_dropout(5)
         network.zero_grad()
         logits = network.decode(*network.encode(texts, lengths), languages, tags)
-        # What is dropped behind the decoder is drawn for the same places in both.
+        # Dropout after the decoder is drawn for the same positions in both.
         logits[inside].square().sum().backward()
         collected.append([logits[inside].detach(), *[value.grad.clone() for value in network.parameters()]])
-    for one, other in zip(*collected, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+    for own, pytorch in zip(*collected, strict=True):
+        torch.testing.assert_close(own, pytorch, atol=1e-5, rtol=1e-5)

@@ -16,7 +16,7 @@ def test_sizes_of_the_paper():
     assert paper.dimension == 256
 
 
-def test_initial_values_fit_and_depend_on_the_seed():
+def test_shapes_of_initial_values_and_dependence_on_the_seed():
     arrays = SHAPE.initial_arrays(1)
     assert {name: array.shape for name, array in arrays.items()} == SHAPE.array_shapes()
     assert {array.dtype for array in arrays.values()} == {np.dtype(np.float32)}
@@ -32,12 +32,12 @@ def test_sizes_out_of_range_are_refused(wrong):
         SyntaxShape(9, 2, 4, wrong, 2, 5, 2, 7, 40)
 
 
-def test_a_preset_gives_way_to_what_is_given():
+def test_explicit_values_override_the_preset():
     paper = SyntaxSettings.from_options({"preset": "paper", "batch_size": 7}, own_language=True, max_length=50, seed=3)
     assert (paper.pieces, paper.decoder_units, paper.learning_rate, paper.schedule) == (40000, 512, 1e-4, "constant")
     assert (paper.batch_size, paper.own_language, paper.max_length, paper.seed) == (7, True, 50, 3)
-    alone = SyntaxSettings.from_options({"preset": "paper"})
-    assert (alone.own_language, alone.decoder_dropout, alone.dropout) == (False, False, 0.2)
+    preset_only = SyntaxSettings.from_options({"preset": "paper"})
+    assert (preset_only.own_language, preset_only.decoder_dropout, preset_only.dropout) == (False, False, 0.2)
     assert SyntaxSettings.from_options({}).as_dict() == SyntaxSettings().as_dict()
     assert SyntaxSettings.from_options({}).max_length == 60
 

@@ -15,7 +15,7 @@ from tests.syntax_models import FAST, named, toy_bitext, toy_lines
 
 
 def examples(count, seed=1):
-    """A piece tells its tag; a text has one to six of them."""
+    """Return examples in which each piece determines its tag; a text has one to six pieces."""
     rng = np.random.default_rng(seed)
     texts = [rng.integers(1, 9, rng.integers(1, 7)).tolist() for _ in range(count)]
     tags = [[piece % 4 for piece in text] for text in texts]
@@ -26,11 +26,11 @@ def examples(count, seed=1):
 
 
 def several_targets(count):
-    """Each text with its own tags, and with those of two others."""
-    one = examples(count)
+    """Return examples of each text with its own tags and with those of two other texts."""
+    single = examples(count)
     sources = np.tile(np.arange(count), 3)
     targets = (sources + np.repeat([0, 1, 2], count)) % count
-    return SyntaxExamples(one.texts, one.tags, sources, targets, np.zeros(3 * count, np.int64))
+    return SyntaxExamples(single.texts, single.tags, sources, targets, np.zeros(3 * count, np.int64))
 
 
 def trainer(**changes):
@@ -39,95 +39,97 @@ def trainer(**changes):
     return SyntaxTrainer(examples(200), examples(40, 2), shape, shape.initial_arrays(1), settings)
 
 
-def test_it_learns_and_keeps_the_best():
-    made = trainer(epochs=8)
-    reports = list(made.run())
+def test_training_learns_and_keeps_the_best_epoch():
+    syntax_trainer = trainer(epochs=8)
+    reports = list(syntax_trainer.run())
     assert [report.epoch for report in reports] == list(range(1, 9))
     assert reports[-1].development_loss < 0.7 * reports[0].development_loss
     assert reports[-1].development_accuracy > reports[0].development_accuracy
     assert reports[-1].updates == 8 * 25
-    assert made.best["development_loss"] == min(report.development_loss for report in reports)
+    assert syntax_trainer.best["development_loss"] == min(report.development_loss for report in reports)
 
 
 @pytest.mark.skipif(
     not has_instructions("bfloat16", torch.device("cpu")), reason="the processor has no bfloat16 for LSTMs"
 )
-def test_precision_is_that_of_training_alone():
+def test_the_precision_affects_only_training():
     fine, coarse = (trainer(epochs=3, precision=precision) for precision in ("float32", "bfloat16"))
     assert fine._report(0.0) == coarse._report(0.0)
-    ends = [list(made.run())[-1] for made in (fine, coarse)]
+    ends = [list(syntax_trainer.run())[-1] for syntax_trainer in (fine, coarse)]
     assert ends[0].development_loss != ends[1].development_loss
     assert ends[0].development_loss == pytest.approx(ends[1].development_loss, rel=0.05)
     assert all(value.dtype == torch.float32 for value in coarse.network.parameters())
 
 
 def test_patience_ends_training():
-    # A step that is far too large makes nothing better.
-    made = trainer(epochs=30, patience=2, learning_rate=3.0, schedule="constant")
-    reports = list(made.run())
+    # A learning rate that is far too large prevents any improvement.
+    syntax_trainer = trainer(epochs=30, patience=2, learning_rate=3.0, schedule="constant")
+    reports = list(syntax_trainer.run())
     assert len(reports) < 30
-    assert len(reports) - made.best["epoch"] == 2
-    assert made.best_arrays()["output.bias"].shape == (18,)
-    assert list(made.run()) == []
+    assert len(reports) - syntax_trainer.best["epoch"] == 2
+    assert syntax_trainer.best_arrays()["output.bias"].shape == (18,)
+    assert list(syntax_trainer.run()) == []
 
 
-def test_the_development_loss_is_the_mean_of_a_tag_without_dropout():
-    made = trainer(epochs=1)
-    (report,) = made.run()
-    there = made.development
+def test_the_development_loss_is_the_mean_per_tag_without_dropout():
+    syntax_trainer = trainer(epochs=1)
+    (report,) = syntax_trainer.run()
+    development = syntax_trainer.development
     total, tags = 0.0, 0
     with torch.no_grad():
-        for number in range(len(there)):
-            text, expected = there.texts[number].tolist(), [*there.tags[number].tolist(), 17]
-            vectors, last = made.network.encode(torch.tensor([text]), torch.tensor([len(text)]))
-            logits = made.network.decode(vectors, last, torch.tensor([0]), torch.tensor([expected[:-1]]))[0]
+        for number in range(len(development)):
+            text, expected = development.texts[number].tolist(), [*development.tags[number].tolist(), 17]
+            vectors, last = syntax_trainer.network.encode(torch.tensor([text]), torch.tensor([len(text)]))
+            logits = syntax_trainer.network.decode(vectors, last, torch.tensor([0]), torch.tensor([expected[:-1]]))[0]
             total -= float(torch.log_softmax(logits, 1)[range(len(expected)), expected].sum())
             tags += len(expected)
     assert report.development_loss == pytest.approx(total / tags, rel=1e-5)
 
 
-def test_it_goes_on_bit_for_bit():
-    whole = trainer()
-    list(whole.run())
-    first, second = trainer(), trainer()
-    next(iter(first.run()))
-    second.restore({name: value.clone() for name, value in first.tensors().items()}, first.progress())
-    assert len(list(second.run())) == FAST["epochs"] - 1
-    for name, value in whole.tensors().items():
-        assert torch.equal(value, second.tensors()[name]), name
-    assert whole.best == second.best
+def test_a_restored_trainer_continues_bit_for_bit():
+    uninterrupted = trainer()
+    list(uninterrupted.run())
+    interrupted, resumed = trainer(), trainer()
+    next(iter(interrupted.run()))
+    resumed.restore({name: value.clone() for name, value in interrupted.tensors().items()}, interrupted.progress())
+    assert len(list(resumed.run())) == FAST["epochs"] - 1
+    for name, value in uninterrupted.tensors().items():
+        assert torch.equal(value, resumed.tensors()[name]), name
+    assert uninterrupted.best == resumed.best
 
 
-def test_batches_hold_every_example_once_and_lengths_that_are_near():
-    some = examples(500)
+def test_batches_hold_every_example_once_and_similar_lengths():
+    data = examples(500)
     rng = np.random.default_rng(1)
-    batches = batches_by_length(some, 8, rng)
+    batches = batches_by_length(data, 8, rng)
     assert sorted(np.concatenate(batches).tolist()) == list(range(500))
-    spread = [np.ptp(some.texts.lengths[some.sources[batch]]) for batch in batches]
+    spread = [np.ptp(data.texts.lengths[data.sources[batch]]) for batch in batches]
     assert np.mean(spread) < 0.5
-    again = batches_by_length(some, 8, np.random.default_rng(1))
-    assert [batch.tolist() for batch in again] == [batch.tolist() for batch in batches]
+    repeated = batches_by_length(data, 8, np.random.default_rng(1))
+    assert [batch.tolist() for batch in repeated] == [batch.tolist() for batch in batches]
 
 
-def test_examples_that_read_one_sentence_are_together_and_it_is_read_once(monkeypatch):
-    some = several_targets(120)
-    batches = batches_by_length(some, 9, np.random.default_rng(1))
+def test_examples_of_one_sentence_are_together_and_it_is_encoded_once(monkeypatch):
+    data = several_targets(120)
+    batches = batches_by_length(data, 9, np.random.default_rng(1))
     assert sorted(np.concatenate(batches).tolist()) == list(range(360))
-    assert sum(len(np.unique(some.sources[batch])) for batch in batches) == 120
-    made = trainer()
-    read = []
-    encode = made.network.eval().encode
-    monkeypatch.setattr(made.network, "encode", lambda texts, *rest: (read.append(len(texts)), encode(texts, *rest))[1])
+    assert sum(len(np.unique(data.sources[batch])) for batch in batches) == 120
+    syntax_trainer = trainer()
+    counts = []
+    encode = syntax_trainer.network.eval().encode
+    monkeypatch.setattr(
+        syntax_trainer.network, "encode", lambda texts, *rest: (counts.append(len(texts)), encode(texts, *rest))[1]
+    )
     with torch.no_grad():
-        logits, expected = made._logits(some, batches[0])
-        alone = [made._logits(some, batches[0][[row]]) for row in range(9)]
-    assert read == [3, *[1] * 9]
+        logits, expected = syntax_trainer._logits(data, batches[0])
+        alone = [syntax_trainer._logits(data, batches[0][[row]]) for row in range(9)]
+    assert counts == [3, *[1] * 9]
     steps = logits.shape[0] // 9
-    for row, (own, tags) in enumerate(alone):
+    for row, (own_logits, tags) in enumerate(alone):
         count = len(tags)
-        there = slice(row * steps, row * steps + count)
-        assert torch.equal(expected[there], tags)
-        torch.testing.assert_close(logits[there], own, atol=1e-6, rtol=1e-6)
+        part = slice(row * steps, row * steps + count)
+        assert torch.equal(expected[part], tags)
+        torch.testing.assert_close(logits[part], own_logits, atol=1e-6, rtol=1e-6)
 
 
 SETTINGS = SyntaxSettings(**FAST)
@@ -146,29 +148,29 @@ def stop_after(epoch):
     return stop
 
 
-def test_an_interrupted_training_ends_as_one_that_was_not(toy_tagger, tmp_path):
-    whole = train_syntax(BITEXTS, toy_tagger, SETTINGS, TrainingRun(tmp_path / "whole"))
+def test_interrupted_training_ends_with_the_same_model(toy_tagger, tmp_path):
+    uninterrupted = train_syntax(BITEXTS, toy_tagger, SETTINGS, TrainingRun(tmp_path / "whole"))
     with pytest.raises(_Enough):
         train_syntax(BITEXTS, toy_tagger, SETTINGS, TrainingRun(tmp_path / "parts", on_report=stop_after(2)))
     assert (tmp_path / "parts" / CHECKPOINT).is_file()
-    again = train_syntax(BITEXTS, toy_tagger, SETTINGS, TrainingRun(tmp_path / "parts", resume=True))
+    resumed = train_syntax(BITEXTS, toy_tagger, SETTINGS, TrainingRun(tmp_path / "parts", resume=True))
     assert not (tmp_path / "parts" / CHECKPOINT).exists()
-    assert again.identity == whole.identity == SyntaxModel.load(tmp_path / "whole").identity
+    assert resumed.identity == uninterrupted.identity == SyntaxModel.load(tmp_path / "whole").identity
     for name in ("weights.safetensors", "config.json", "training.jsonl", "pieces.model"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_other_bitexts_or_settings_cannot_be_resumed(toy_tagger, tmp_path):
+def test_training_cannot_be_resumed_with_other_bitexts_or_settings(toy_tagger, tmp_path):
     with pytest.raises(_Enough):
         train_syntax(BITEXTS, toy_tagger, SETTINGS, TrainingRun(tmp_path / "m", on_report=stop_after(1)))
-    with pytest.raises(ModelError, match="the bitexts are other ones"):
+    with pytest.raises(ModelError, match="the bitexts differ"):
         train_syntax([toy_bitext(70)], toy_tagger, SETTINGS, TrainingRun(tmp_path / "m", resume=True))
-    alone = SyntaxSettings(**FAST, own_language=False)
+    other_settings = SyntaxSettings(**FAST, own_language=False)
     with pytest.raises(ModelError, match="own_language was True, not False"):
-        train_syntax(BITEXTS, toy_tagger, alone, TrainingRun(tmp_path / "m", resume=True))
+        train_syntax(BITEXTS, toy_tagger, other_settings, TrainingRun(tmp_path / "m", resume=True))
 
 
-def test_what_the_model_remembers(toy_tagger, tmp_path):
+def test_the_model_records_its_training_data(toy_tagger, tmp_path):
     class Listening(Watch):
         said = ()
 
@@ -185,13 +187,13 @@ def test_what_the_model_remembers(toy_tagger, tmp_path):
     assert training["tagger"] == toy_tagger.signature
     assert training["pairs"]["en-de"] * 4 == training["examples"]
     assert 0 < model.known.sum() < len(model.known)
-    # Bytes are for what was never seen.
+    # Pieces of single bytes, into which unseen characters are split, are not known.
     assert not any(
         known for known, piece in zip(model.known, model.pieces.pieces, strict=True) if piece.startswith("<0")
     )
 
 
-def test_own_parts_of_speech_are_more_examples(toy_tagger, tmp_path):
+def test_tags_of_the_own_language_double_the_examples(toy_tagger, tmp_path):
     own = train_syntax(BITEXTS, toy_tagger, SyntaxSettings(**{**FAST, "epochs": 1}), TrainingRun(tmp_path / "own"))
     settings = SyntaxSettings(**{**FAST, "epochs": 1}, own_language=False)
     plain = train_syntax(BITEXTS, toy_tagger, settings, TrainingRun(tmp_path / "plain"))
@@ -200,8 +202,8 @@ def test_own_parts_of_speech_are_more_examples(toy_tagger, tmp_path):
 
 def test_a_model_learns_a_new_language(toy_tagger, tmp_path):
     start = train_syntax(BITEXTS, toy_tagger, SETTINGS, TrainingRun(tmp_path / "start"))
-    english, other = toy_lines(60, 3)
-    words = [line.replace("ung", "ø").replace("te", "å") for line in other]
+    english, german = toy_lines(60, 3)
+    words = [line.replace("ung", "ø").replace("te", "å") for line in german]
     new = [named(words, english, ("nb", "en"))]
     model = train_syntax(new, toy_tagger, SETTINGS, TrainingRun(tmp_path / "new"), start=start)
     assert (model.languages, model.targets) == (("en", "de", "nb"), ("en", "de"))
@@ -209,15 +211,15 @@ def test_a_model_learns_a_new_language(toy_tagger, tmp_path):
     assert model.training["start"] == start.signature
     assert (model.known >= start.known).all()
     assert model.known.sum() > start.known.sum()
-    # What it starts from is learnt from on.
-    first = model.training["best"]["development_loss"]
-    alone = train_syntax(new, toy_tagger, SETTINGS, TrainingRun(tmp_path / "alone")).training["best"][
+    # Training continues from the weights of the start model.
+    continued_loss = model.training["best"]["development_loss"]
+    loss_from_scratch = train_syntax(new, toy_tagger, SETTINGS, TrainingRun(tmp_path / "alone")).training["best"][
         "development_loss"
     ]
-    assert first < alone
+    assert continued_loss < loss_from_scratch
     assert not np.array_equal(model.arrays["output.bias"], start.arrays["output.bias"])
 
 
-def test_languages_without_tags_give_nothing_to_learn(toy_tagger, tmp_path):
+def test_languages_without_tags_are_refused(toy_tagger, tmp_path):
     with pytest.raises(ValueError, match="the tagger knows none of the languages"):
         train_syntax([named(*toy_lines(40), ("ja", "ko"))], toy_tagger, SETTINGS, TrainingRun(tmp_path / "m"))

@@ -34,15 +34,15 @@ def sentence(tokens, words, tags):
     return TaggedSentence(tuple(words.split()), tuple(tags.split()), tokens)
 
 
-def test_tokens_of_several_words_have_joined_tags_and_pieces_their_own():
-    one = sentence((("Im", 2), ("Haus", 1)), "In dem Haus", "ADP DET NOUN")
-    assert one.as_moses("de") == (["Im", "Haus"], ["ADP+DET", "NOUN"])
-    assert one.as_words() == (["In", "dem", "Haus"], ["ADP", "DET", "NOUN"])
-    one = sentence((("She", 1), ("isn't", 2), ("O'Hara", 1)), "She is n't O'Hara", "PRON AUX PART PROPN")
-    assert one.as_moses("en") == (["She", "isn", "'t", "O", "'Hara"], ["PRON", "AUX", "PART", "PROPN", "PROPN"])
+def test_tokens_of_several_words_have_joined_tags_and_pieces_have_separate_tags():
+    tagged = sentence((("Im", 2), ("Haus", 1)), "In dem Haus", "ADP DET NOUN")
+    assert tagged.as_moses("de") == (["Im", "Haus"], ["ADP+DET", "NOUN"])
+    assert tagged.as_words() == (["In", "dem", "Haus"], ["ADP", "DET", "NOUN"])
+    tagged = sentence((("She", 1), ("isn't", 2), ("O'Hara", 1)), "She is n't O'Hara", "PRON AUX PART PROPN")
+    assert tagged.as_moses("en") == (["She", "isn", "'t", "O", "'Hara"], ["PRON", "AUX", "PART", "PROPN", "PROPN"])
 
 
-def test_a_token_whose_pieces_are_not_its_words_gives_no_copy():
+def test_no_moses_form_if_the_pieces_of_a_token_are_not_its_words():
     assert sentence((("geht's", 2),), "geht es", "VERB PRON").as_moses("de") is None
 
 
@@ -74,8 +74,8 @@ def test_rows_are_hashes_of_the_texts_and_row_0_of_none():
     rows = feature_rows(words, "de", 1000)
     assert rows.dtype == np.int32
     for row, word in zip(rows.tolist(), words, strict=True):
-        for found, text in zip(row, feature_texts(word, "de"), strict=True):
-            assert found == (zlib.crc32(text.encode("utf-8", "surrogateescape")) % 999 + 1 if text else 0)
+        for number, text in zip(row, feature_texts(word, "de"), strict=True):
+            assert number == (zlib.crc32(text.encode("utf-8", "surrogateescape")) % 999 + 1 if text else 0)
     assert feature_rows([], "de", 1000).shape == (0, FEATURES)
 
 
@@ -90,18 +90,18 @@ def test_joined_tags_are_learnt_where_they_are_frequent():
     assert learnt_tags(banks, 3) == UPOS
 
 
-def test_sentences_come_as_words_and_where_they_differ_as_moses_has_them():
+def test_sentences_are_given_as_words_and_also_as_moses_splits_them_if_different():
     result = tagger_examples({"de": [IM, PLAIN], "en": [ISNT]}, (*UPOS, "ADP+DET"), 101)
     words = ["In dem Haus", "Im Haus", "Das Haus", "is n't", "isn 't"]
     languages = ["de"] * 3 + ["en"] * 2
     tags = ["ADP DET NOUN", "ADP+DET NOUN", "DET NOUN", "AUX PART", "AUX PART"]
     assert result.lengths.tolist() == [3, 2, 2, 2, 2]
     assert len(result) == 5
-    for number, (text, language, wanted) in enumerate(zip(words, languages, tags, strict=True)):
+    for number, (text, language, expected_tags) in enumerate(zip(words, languages, tags, strict=True)):
         part = slice(result.offsets[number], result.offsets[number + 1])
         assert np.array_equal(result.rows[result.words[part]], feature_rows(text.split(), language, 101))
         assert np.array_equal(result.rows[result.lower[part]], feature_rows(text.lower().split(), language, 101))
-        assert [(*UPOS, "ADP+DET")[i] for i in result.tags[part]] == wanted.split()
+        assert [(*UPOS, "ADP+DET")[i] for i in result.tags[part]] == expected_tags.split()
 
 
 def test_a_tag_that_is_not_learnt_has_no_number():

@@ -22,14 +22,14 @@ def tagger(languages=("de", "en"), tags=TAGS):
     return TaggerModel(languages, tags, SHAPE, TaggerNetwork(SHAPE).arrays(), {"epochs": 1})
 
 
-def test_it_comes_back_as_it_was_saved(tmp_path):
+def test_round_trip(tmp_path):
     model = tagger()
     model.save(tmp_path)
-    again = TaggerModel.load(tmp_path)
-    assert (again.languages, again.tags, again.shape) == (model.languages, model.tags, model.shape)
-    assert again.training == {"epochs": 1}
-    assert again.signature == model.signature == load_saved_model(tmp_path).signature
-    assert again.tag([["Haus", "im"], []], "de") == model.tag([["Haus", "im"], []], "de")
+    loaded = TaggerModel.load(tmp_path)
+    assert (loaded.languages, loaded.tags, loaded.shape) == (model.languages, model.tags, model.shape)
+    assert loaded.training == {"epochs": 1}
+    assert loaded.signature == model.signature == load_saved_model(tmp_path).signature
+    assert loaded.tag([["Haus", "im"], []], "de") == model.tag([["Haus", "im"], []], "de")
     with pytest.raises(ModelError, match="a tagger; this needs a classifier of sentence pairs"):
         PairClassifierModel.load(tmp_path)
 
@@ -39,15 +39,15 @@ def test_unknown_languages_are_refused_with_the_known_ones():
         tagger().tag([["maison"]], "fr")
 
 
-def test_identity_tells_weights_tags_and_languages_apart():
-    other = tagger()
-    other.arrays["output.bias"] = other.arrays["output.bias"] + np.float32(1)
-    result = {tagger().identity, other.identity, tagger(("de",)).identity, tagger(tags=(*UPOS, "A+B")).identity}
-    assert len(result) == 4
+def test_the_identity_depends_on_weights_tags_and_languages():
+    changed = tagger()
+    changed.arrays["output.bias"] = changed.arrays["output.bias"] + np.float32(1)
+    identities = {tagger().identity, changed.identity, tagger(("de",)).identity, tagger(tags=(*UPOS, "A+B")).identity}
+    assert len(identities) == 4
     assert tagger().identity == tagger().identity
 
 
-def test_parts_that_do_not_fit_are_refused(tmp_path):
+def test_invalid_parts_are_refused(tmp_path):
     with pytest.raises(ValueError, match="17 tags, expected 18"):
         tagger(tags=UPOS)
     arrays = tagger().arrays

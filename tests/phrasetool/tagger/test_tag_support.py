@@ -1,4 +1,4 @@
-"""Tag sequences in sentence pairs, against looking everywhere."""
+"""Tag sequences that occur together in sentence pairs, compared with an exhaustive search."""
 
 import numpy as np
 import pytest
@@ -18,9 +18,11 @@ def has(sentence, wanted):
 
 
 @given(SEQUENCES, SEQUENCES, SENTENCES, st.integers(1, 3))
-def test_pairs_of_some_sentence_pair(sources, targets, sentences, parts):
+def test_supported_pairs_occur_in_some_sentence_pair(sources, targets, sentences, parts):
     pairs = [(s, t) for s in range(len(sources)) for t in range(len(targets))]
-    expected = [any(has(one, sources[s]) and has(other, targets[t]) for one, other in sentences) for s, t in pairs]
+    expected = [
+        any(has(source, sources[s]) and has(target, targets[t]) for source, target in sentences) for s, t in pairs
+    ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tag_support, "_CELLS", 64)
         patch.setattr(tag_support, "_PAIRS", 5)

@@ -1,4 +1,4 @@
-"""Encoders of folders: static models, transformers, sentence-transformers, and encoders of other packages."""
+"""Encoders in folders (static models, transformers, sentence-transformers), and encoders of other packages."""
 
 import json
 
@@ -14,7 +14,7 @@ TEXTS = ["abc", "a", "some words of a phrase", "abc def"]
 
 
 def naive(table, text, weights=None):
-    """The mean of the vectors of the known words."""
+    """Return the mean of the vectors of the known words, multiplied by their weights."""
     numbers = [WORDS.index(word) + 1 for word in text.split() if word in WORDS]
     if not numbers:
         return np.zeros(table.shape[1])
@@ -77,10 +77,10 @@ def test_damaged_static_folders_are_refused(damage, message, tmp_path):
 
 
 def test_tokenizer_and_weights_of_two_models_are_refused(tmp_path):
-    one, other = static_folder(tmp_path / "e"), static_folder(tmp_path / "f", [*WORDS, "more"], np.eye(15))
-    (one / "tokenizer.json").write_bytes((other / "tokenizer.json").read_bytes())
+    folder, larger_folder = static_folder(tmp_path / "e"), static_folder(tmp_path / "f", [*WORDS, "more"], np.eye(15))
+    (folder / "tokenizer.json").write_bytes((larger_folder / "tokenizer.json").read_bytes())
     with pytest.raises(ModelError, match="not of one model"):
-        StaticEncoder(one)
+        StaticEncoder(folder)
 
 
 def test_values_that_are_not_finite_are_refused(tmp_path):
@@ -89,7 +89,7 @@ def test_values_that_are_not_finite_are_refused(tmp_path):
         StaticEncoder(folder)
 
 
-def test_the_unknown_token_of_a_unigram_model_says_nothing(tmp_path):
+def test_the_unknown_token_of_a_unigram_model_is_ignored(tmp_path):
     import tokenizers
 
     folder = static_folder(tmp_path / "e")
@@ -116,7 +116,7 @@ def test_vectors_are_means_over_the_tokens(folder):
     encoder = TransformerEncoder(folder)
     assert encoder.dimension == 16
     model, tokenizer = BertModel.from_pretrained(folder).eval(), letters_tokenizer()
-    # One text at a time, nothing is padded.
+    # One text at a time, so that nothing is padded.
     with torch.no_grad():
         expected = [model(input_ids=torch.tensor([tokenizer.encode(t).ids]))[0][0].mean(0).numpy() for t in TEXTS]
     np.testing.assert_allclose(encoder.encode(TEXTS, "source"), np.array(expected), atol=1e-6)
@@ -124,7 +124,7 @@ def test_vectors_are_means_over_the_tokens(folder):
 
 def test_long_texts_are_cut_and_counted(folder):
     encoder = TransformerEncoder(folder)
-    # 30 positions: 28 letters between the two tokens that stand around a text.
+    # 30 positions: 28 letters, and the two special tokens around a text.
     texts = ["a " * 28, "a " * 29, "b"]
     assert encoder.over_long(texts) == 1
     vectors = encoder.encode(texts, "source")
@@ -223,7 +223,7 @@ def test_a_missing_tokenizer_of_sentence_transformers_is_named(sentence_encoder)
         SentenceEncoder(sentence_encoder)
 
 
-def test_kinds_are_told_by_what_folders_hold(tmp_path):
+def test_the_files_in_a_folder_determine_the_kind_of_encoder(tmp_path):
     plain = transformer_folder(tmp_path / "plain")
     folders = {
         StaticEncoder: static_folder(tmp_path / "static"),
@@ -239,12 +239,12 @@ def test_kinds_are_told_by_what_folders_hold(tmp_path):
     assert len({find_text_encoder(folder).identity for folder in folders.values()}) == 3
 
 
-def test_a_static_model_that_sentence_transformers_could_read_is_read_here(tmp_path):
+def test_a_static_model_saved_by_sentence_transformers_is_a_static_encoder(tmp_path):
     folder = static_folder(tmp_path / "static")
-    rooms = "sentence_transformers.models"
+    package = "sentence_transformers.models"
     (folder / "modules.json").write_text(
-        f'[{{"idx": 0, "name": "0", "path": ".", "type": "{rooms}.StaticEmbedding"}},'
-        f' {{"idx": 1, "name": "1", "path": "1_Normalize", "type": "{rooms}.Normalize"}}]'
+        f'[{{"idx": 0, "name": "0", "path": ".", "type": "{package}.StaticEmbedding"}},'
+        f' {{"idx": 1, "name": "1", "path": "1_Normalize", "type": "{package}.Normalize"}}]'
     )
     assert type(find_text_encoder(folder).load()) is StaticEncoder
 
@@ -309,7 +309,7 @@ def test_encoders_of_other_packages(registered, tmp_path):
         ("broken:{}", "the encoder has no dimension"),
     ],
 )
-def test_what_packages_cannot_give_is_refused(name, message, registered, tmp_path):
+def test_invalid_encoders_of_other_packages_are_refused(name, message, registered, tmp_path):
     with pytest.raises(ModelError) as error:
         find_text_encoder(name.format(tmp_path))
     assert message in str(error.value)

@@ -14,7 +14,7 @@ from tests.text_encoder_folders import sentence_folder, static_folder, table_lin
 
 
 class _Touch:
-    """Pickled, it makes a file when it is read."""
+    """Object whose pickle creates a folder when it is read."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -28,8 +28,8 @@ def _code(sentinel):
 
 
 def _change(file, **changes):
-    report = json.loads(file.read_text())
-    file.write_text(json.dumps({**report, **changes}))
+    settings = json.loads(file.read_text())
+    file.write_text(json.dumps({**settings, **changes}))
 
 
 def auto_map(folder, sentinel):
@@ -69,7 +69,7 @@ def linked_code(folder, sentinel):
 
 
 def unknown_module(folder, sentinel):
-    # A package on the path, so that an import would do.
+    # A module on the import path, whose code would run when it is imported.
     (folder.parent / "evil.py").write_text(_code(sentinel))
     (folder / "modules.json").write_text(json.dumps([{"idx": 0, "name": "0", "path": "", "type": "evil.Evil"}]))
     return "the module evil.Evil is not one of"
@@ -131,8 +131,8 @@ def test_hostile_folders_are_refused_and_nothing_runs(attack, tmp_path, monkeypa
     assert not sentinel.exists()
 
 
-def test_what_the_attacks_hide_would_run(tmp_path):
-    """What the test above says would be worth nothing without this."""
+def test_the_payloads_of_the_attacks_would_run(tmp_path):
+    """The payloads of the attacks do run if they are loaded, without which the test above would prove nothing."""
     sentinel = tmp_path / "sentinel"
     pickle.loads(pickle.dumps(_Touch(sentinel)))
     assert sentinel.is_dir()
@@ -142,7 +142,7 @@ def test_what_the_attacks_hide_would_run(tmp_path):
 
 
 @pytest.mark.parametrize("attack", [auto_map, python_file, pickle_file, unknown_module], ids=lambda a: a.__name__)
-def test_commands_refuse_them_in_one_line(attack, tmp_path):
+def test_commands_refuse_hostile_folders_in_one_line(attack, tmp_path):
     plain = transformer_folder(tmp_path / "encoder")
     sentinel = tmp_path / "sentinel"
     expected = attack(plain, sentinel)
@@ -160,7 +160,7 @@ def test_good_folders_pass(tmp_path):
         assert checked_folder(folder) == folder
 
 
-def test_tokens_are_no_settings(tmp_path):
+def test_tokens_are_not_settings(tmp_path):
     folder = static_folder(tmp_path / "encoder", ["auto_map", "trust_remote_code"], vectors=__import__("numpy").eye(2))
     assert checked_folder(folder) == folder
 
@@ -172,30 +172,30 @@ def test_tokens_are_no_settings(tmp_path):
         (lambda path: path.write_text("x"), "is a file; an encoder is a folder"),
     ],
 )
-def test_what_is_no_folder_is_refused(make, message, tmp_path):
+def test_paths_that_are_not_folders_are_refused(make, message, tmp_path):
     make(tmp_path / "sentence-transformers")
     with pytest.raises(ModelError) as error:
         checked_folder(tmp_path / "sentence-transformers")
     assert message in str(error.value)
 
 
-def test_settings_that_are_no_json_are_refused(tmp_path):
+def test_settings_that_are_not_json_are_refused(tmp_path):
     folder = static_folder(tmp_path / "encoder")
     (folder / "config.json").write_text("{")
     with pytest.raises(ModelError, match="not JSON"):
         checked_folder(folder)
 
 
-def test_identity_is_of_the_content(tmp_path):
-    one, other = static_folder(tmp_path / "one"), static_folder(tmp_path / "other")
-    assert folder_identity(one) == folder_identity(other)
-    (other / "README.md").write_text("says nothing about vectors")
-    assert folder_identity(one) == folder_identity(other)
-    _change(other / "config.json", normalize=False)
-    assert folder_identity(one) != folder_identity(other)
+def test_the_identity_depends_on_relevant_content_only(tmp_path):
+    first, second = static_folder(tmp_path / "one"), static_folder(tmp_path / "other")
+    assert folder_identity(first) == folder_identity(second)
+    (second / "README.md").write_text("says nothing about vectors")
+    assert folder_identity(first) == folder_identity(second)
+    _change(second / "config.json", normalize=False)
+    assert folder_identity(first) != folder_identity(second)
 
 
-def test_looking_at_a_folder_imports_no_library(tmp_path):
+def test_finding_an_encoder_imports_no_library(tmp_path):
     plain = transformer_folder(tmp_path / "plain")
     code = (
         "import sys; from phrasetool.text_encoders.encoders import find_text_encoder; "
@@ -205,7 +205,7 @@ def test_looking_at_a_folder_imports_no_library(tmp_path):
     assert outcome.returncode == 0
 
 
-def test_libraries_are_told_to_stay_off_the_network(monkeypatch):
+def test_libraries_are_configured_to_work_offline(monkeypatch):
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY"):
         monkeypatch.setenv(name, "0")
     go_offline()

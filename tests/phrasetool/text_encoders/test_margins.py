@@ -20,7 +20,7 @@ def halves(rows, n, seed, zero=()):
 
 
 def naive_margin(source, target, sources, targets, k):
-    """2 cos(s, t) - r(s) - r(t), a pair at a time, in double precision."""
+    """Return 2 cos(s, t) - r(s) - r(t) of one pair, in double precision."""
 
     def reach(vector, others):
         return np.mean(sorted((float(vector @ other) for other in others), reverse=True)[:k])
@@ -47,11 +47,11 @@ def test_every_half_precision_number_is_widened_exactly():
     finite = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     finite = finite[np.isfinite(finite) & (np.abs(finite) <= 1)]
     rows = np.arange(len(finite))
-    one = np.ones((1, 1), np.float16)
+    unit = np.ones((1, 1), np.float16)
     result, known = pair_similarities(
-        rows, np.zeros(len(rows), np.int64), (finite[:, None], one), (np.zeros(0, np.float32),) * 2, False
+        rows, np.zeros(len(rows), np.int64), (finite[:, None], unit), (np.zeros(0, np.float32),) * 2, False
     )
-    # The square of a number below 1e-23 would vanish; there is none in half precision.
+    # The square of a number below 1e-23 would underflow; half precision has no such numbers.
     np.testing.assert_array_equal(known, finite != 0)
     np.testing.assert_array_equal(result, finite.astype(np.float32))
 
@@ -67,7 +67,7 @@ def test_phrases_without_a_vector_have_no_score():
     assert reached[0][2] == 0
 
 
-def test_fewer_others_than_are_looked_at():
+def test_fewer_others_than_neighbours():
     vectors = halves(3, 4, 1)
     exact = vectors.astype(np.float64)
     np.testing.assert_allclose(nearness(vectors, sample_rows(vectors)), (exact @ exact.T).mean(1), atol=1e-6)
@@ -110,7 +110,7 @@ def test_samples_are_seeded_and_hold_no_zeros():
 
 
 def test_names_of_normalisations():
-    assert {(how.centred, how.margin) for how in NORMALISATIONS.values()} == {(a, b) for a in (0, 1) for b in (0, 1)}
+    assert {(kind.centred, kind.margin) for kind in NORMALISATIONS.values()} == {(a, b) for a in (0, 1) for b in (0, 1)}
 
 
 @pytest.mark.parametrize(
@@ -121,11 +121,11 @@ def test_names_of_normalisations():
         (([0], [0]), (np.zeros((5, 4), np.float16), np.zeros((5, 3), np.float16))),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused(rows, vectors):
-    none = np.zeros(5, np.float32), np.zeros(5, np.float32)
+def test_invalid_arguments_are_refused(rows, vectors):
+    zeros = np.zeros(5, np.float32), np.zeros(5, np.float32)
     with pytest.raises(ValueError, match=r"expected|outside"):
-        pair_similarities(*map(np.array, rows), vectors or (halves(5, 4, 1), halves(5, 4, 2)), none, True)
+        pair_similarities(*map(np.array, rows), vectors or (halves(5, 4, 1), halves(5, 4, 2)), zeros, True)
     with pytest.raises(ValueError, match="nearness"):
         pair_similarities(
-            np.zeros(1, np.int64), np.zeros(1, np.int64), (halves(5, 4, 1),) * 2, (none[0][:3],) * 2, True
+            np.zeros(1, np.int64), np.zeros(1, np.int64), (halves(5, 4, 1),) * 2, (zeros[0][:3],) * 2, True
         )

@@ -33,7 +33,7 @@ def test_vectors_of_the_right_shape_pass():
         ([[1, np.nan]], "the vector of 'a' is not finite"),
     ],
 )
-def test_others_are_refused(vectors, message):
+def test_other_arrays_are_refused(vectors, message):
     with pytest.raises(ModelError, match=message):
         encoded(Given(vectors), ["a"], "source", "given")
 
@@ -41,7 +41,7 @@ def test_others_are_refused(vectors, message):
 pytest.importorskip("tokenizers")
 
 
-def test_a_tokenizer_neither_cuts_nor_fills_up(tmp_path):
+def test_a_tokenizer_neither_truncates_nor_pads(tmp_path):
     folder = static_folder(tmp_path / "e")
     tokenizer = read_tokenizer(folder)
     tokenizer.enable_truncation(2)
@@ -53,7 +53,7 @@ def test_a_tokenizer_neither_cuts_nor_fills_up(tmp_path):
     assert over_long(tokenizer, ["haus " * 20, "haus " * 21, "dog", ""], 20) == 1
 
 
-def test_what_is_no_tokenizer(tmp_path):
+def test_missing_and_invalid_tokenizers(tmp_path):
     with pytest.raises(ModelError, match=r"has no tokenizer\.json; save the tokenizer in its fast form"):
         read_tokenizer(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{}")
@@ -79,11 +79,11 @@ def test_what_is_no_tokenizer(tmp_path):
         ("en", "", ""),
     ],
 )
-def test_tokens_are_put_together(language, tokens, text):
+def test_detokenisation(language, tokens, text):
     assert detokeniser(language)(tokens) == text
 
 
 @pytest.mark.parametrize("language", ["", "german", "DE", "e", "d-e"])
-def test_what_is_no_language_is_refused(language):
+def test_invalid_language_codes_are_refused(language):
     with pytest.raises(ValueError, match="is not a language code"):
         detokeniser(language)

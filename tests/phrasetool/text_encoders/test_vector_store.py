@@ -21,7 +21,7 @@ from tests.variants import for_each
 
 
 def distances(source_rows, target_rows):
-    """A pair is the more similar the nearer its rows are; row 0 has no vector."""
+    """Return similarities, higher the nearer the rows are, and which pairs have both vectors; row 0 has none."""
     result = -np.abs(source_rows - target_rows).astype(np.float32) / 1000
     return result, (source_rows != 0) & (target_rows != 0)
 
@@ -46,28 +46,28 @@ def test_quantiles_are_of_all_pairs():
 
 
 def test_an_encoder_of_one_language_is_no_better_than_chance():
-    others = np.random.default_rng(1).permutation(1000)
-    fit = measure_encoder(distances, ROWS, others, ALL)
+    targets = np.random.default_rng(1).permutation(1000)
+    fit = measure_encoder(distances, ROWS, targets, ALL)
     assert fit.by_chance
     assert 0.45 < fit.auc < 0.55
 
 
-def test_pairs_that_any_encoder_tells_do_not_count():
-    # Half of the pairs are names.
+def test_pairs_that_any_encoder_recognises_do_not_count():
+    # Half of the pairs are names, which are the same on both sides.
     targets = np.where(ROWS % 2, ROWS, np.random.default_rng(1).permutation(1000))
     assert measure_encoder(distances, ROWS, targets, ALL).auc > 0.7
     assert measure_encoder(distances, ROWS, targets, ROWS % 2 == 0).by_chance
 
 
-def test_too_few_to_tell():
+def test_too_few_pairs_for_a_judgement():
     fit = measure_encoder(distances, ROWS[:100], ROWS[:100], ALL[:100])
     assert (fit.pairs, fit.auc, fit.by_chance) == (99, None, False)
-    nothing = measure_encoder(distances, ROWS[:1], ROWS[:1], ALL[:1])
-    assert nothing == EncoderFit(0, (), None)
-    assert nothing.words == "no pair of the table has vectors on both sides"
+    empty = measure_encoder(distances, ROWS[:1], ROWS[:1], ALL[:1])
+    assert empty == EncoderFit(0, (), None)
+    assert empty.words == "no pair of the table has vectors on both sides"
 
 
-def test_kept_and_read_again():
+def test_fit_round_trip():
     fit = measure_encoder(distances, ROWS, ROWS, ALL)
     assert EncoderFit.from_dict(fit.as_dict()) == fit
 
@@ -76,7 +76,7 @@ GOOD = {"encoders": ["a", "b"], "phrases": [3, 0], "dimension": 4, "over_long": 
         "fits": {"cosine": {"pairs": 2, "quantiles": {"0.5": 0.1}, "auc": None}}}  # fmt: skip
 
 
-def test_as_it_is_written():
+def test_valid_headers():
     assert header_problem(GOOD) is None
     assert header_problem({"encoders": ["a", "a"], "phrases": [0, 0], "dimension": 1}) is None
 
@@ -90,8 +90,8 @@ def test_as_it_is_written():
         ("fits", {"x": 1}), ("fits", {"x": {"pairs": 1}}), ("fits", {"x": {"pairs": 1, "quantiles": [], "auc": 1}}),
     ],
 )  # fmt: skip
-def test_what_it_is_not(name, value):
-    """As fuzzing found them: each was a traceback."""
+def test_invalid_headers(name, value):
+    """Each of these headers, which were found by fuzzing, used to cause a traceback."""
     assert f"`{name}` " in header_problem({**GOOD, name: value})
 
 
@@ -100,7 +100,7 @@ HOW = NORMALISATIONS["centred-margin"]
 
 
 class Hashed:
-    """A vector for a text, whatever stands beside it; remembers what it was asked for."""
+    """Encoder whose vector of a text does not depend on the other texts, and which records its calls."""
 
     identity = "hashed"
     parallel = True
@@ -126,10 +126,10 @@ def phrases(count=BATCH * 2 + 10, more=0):
     texts = [f"w{i:04}" for i in range(count)]
     keys = np.arange(1, count + 1 + more, dtype=np.uint64)
     rows = np.append(np.arange(count), [-1] * more).astype(np.int64)
-    other = [f"v{i:04}" for i in range(count)] + ["long phrase"]
+    targets = [f"v{i:04}" for i in range(count)] + ["long phrase"]
     sample = np.array([(i % count, i % count, 1) for i in range(1000)])
     return StoredPhrases(
-        (keys, np.arange(1, count + 2, dtype=np.uint64)), (rows, np.arange(count + 1)), (texts, other), sample
+        (keys, np.arange(1, count + 2, dtype=np.uint64)), (rows, np.arange(count + 1)), (texts, targets), sample
     )
 
 
@@ -144,16 +144,16 @@ def contents(folder):
 
 
 def test_vectors_come_back_in_canonical_order(tmp_path):
-    result = phrases()
-    store = fill(tmp_path / "s", encoder := Hashed(), result)
+    stored = phrases()
+    store = fill(tmp_path / "s", encoder := Hashed(), stored)
     assert store.complete
     assert store.counts == (522, 523)
     assert store.over_long == 1
-    expected = unit_rows(encoder.encode(result.texts[0], "source")).astype(np.float16)
+    expected = unit_rows(encoder.encode(stored.texts[0], "source")).astype(np.float16)
     np.testing.assert_array_equal(store.vectors("source"), expected)
     keys, rows = store.keys("target")
-    np.testing.assert_array_equal(keys, result.keys[1])
-    np.testing.assert_array_equal(rows, result.rows[1])
+    np.testing.assert_array_equal(keys, stored.keys[1])
+    np.testing.assert_array_equal(rows, stored.rows[1])
     assert [side for side, _ in encoder.asked] == ["source"] * 3 + ["target"] * 3 + ["source"]
 
 
@@ -164,52 +164,52 @@ def test_bytes_do_not_depend_on_threads(tmp_path):
 
 
 @pytest.mark.parametrize("batches", [0, 1, 2, 3, 5])
-def test_an_interrupted_run_goes_on(batches, tmp_path):
-    whole = fill(tmp_path / "whole", Hashed())
+def test_an_interrupted_run_is_continued(batches, tmp_path):
+    uninterrupted = fill(tmp_path / "whole", Hashed())
     with pytest.raises(KeyboardInterrupt):
         fill(tmp_path / "s", Hashed(fail_after=batches))
     assert not VectorStore(tmp_path / "s", KIND).complete
     encoder = Hashed()
     fill(tmp_path / "s", encoder)
     assert len(encoder.asked) == 6 - batches
-    assert contents(tmp_path / "s") == contents(whole.folder)
+    assert contents(tmp_path / "s") == contents(uninterrupted.folder)
 
 
 @pytest.mark.parametrize(
     "left", [[".lock"], [".lock", ".source.keys.npy.part"], ["source.keys.npy", "source.rows.npy", ".store.json.part"]]
 )
-def test_killed_before_there_is_a_header(left, tmp_path):
-    whole = fill(tmp_path / "whole", Hashed())
+def test_killed_before_the_header_is_written(left, tmp_path):
+    uninterrupted = fill(tmp_path / "whole", Hashed())
     (tmp_path / "s").mkdir()
     for name in left:
         (tmp_path / "s" / name).write_bytes(b"half")
     fill(tmp_path / "s", Hashed())
-    assert contents(tmp_path / "s") == contents(whole.folder)
+    assert contents(tmp_path / "s") == contents(uninterrupted.folder)
 
 
-def test_half_a_batch_is_done_again(tmp_path):
-    whole = fill(tmp_path / "whole", Hashed())
+def test_a_partial_batch_is_encoded_again(tmp_path):
+    uninterrupted = fill(tmp_path / "whole", Hashed())
     with pytest.raises(KeyboardInterrupt):
         fill(tmp_path / "s", Hashed(fail_after=2))
     with open(tmp_path / "s" / "source.vectors", "ab") as file:
         file.write(b"half of a batch")
     fill(tmp_path / "s", Hashed())
-    assert contents(tmp_path / "s") == contents(whole.folder)
+    assert contents(tmp_path / "s") == contents(uninterrupted.folder)
 
 
-def test_a_full_disk_keeps_what_was_done(tmp_path, monkeypatch):
+def test_a_full_disk_keeps_the_encoded_vectors(tmp_path, monkeypatch):
     full = OSError(28, "No space left on device")
     with pytest.raises(PhraseToolError) as error:
         fill(tmp_path / "s", Hashed(fail_after=2, error=full))
-    said = "cannot write: the disk is full; what was encoded is kept, and the same command goes on"
-    assert str(error.value) == f"{tmp_path / 's'}: {said}"
+    message = "cannot write: the disk is full; encoded vectors are kept; run the same command to continue"
+    assert str(error.value) == f"{tmp_path / 's'}: {message}"
     encoder = Hashed()
     fill(tmp_path / "s", encoder)
     assert len(encoder.asked) == 4
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-def test_a_disk_that_is_full_when_vectors_are_written(tmp_path):
+def test_a_full_disk_while_vectors_are_written(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         fill(tmp_path / "s", Hashed(fail_after=0))
     (tmp_path / "s" / "source.vectors").unlink()
@@ -218,7 +218,7 @@ def test_a_disk_that_is_full_when_vectors_are_written(tmp_path):
         fill(tmp_path / "s", Hashed())
 
 
-def test_no_room_is_said_before_anything_is_encoded(tmp_path, monkeypatch):
+def test_missing_disk_space_is_reported_before_anything_is_encoded(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 100})())
     with pytest.raises(PhraseToolError, match="are free on its disk"):
         fill(tmp_path / "s", encoder := Hashed())
@@ -248,7 +248,7 @@ def test_a_store_of_another_table_is_refused(tmp_path):
         fill(tmp_path / "s", Hashed(), phrases(more=1))
 
 
-def test_dimensions_must_be_one(tmp_path):
+def test_all_dimensions_must_be_equal(tmp_path):
     store = VectorStore(tmp_path / "s", KIND)
     with pytest.raises(ModelError, match="has dimension 6, but the target encoder has 5"):
         store.fill(phrases(), lambda: (Hashed(), Hashed(5)), "hashed")
@@ -271,7 +271,7 @@ def test_dimensions_must_be_one(tmp_path):
         (lambda f: np.save(f / "source.centred.nearness.npy", np.zeros(3, np.float32)), "nearness of its phrases"),
     ],
 )
-def test_damage_is_found(damage, message, tmp_path):
+def test_damage_is_detected(damage, message, tmp_path):
     fill(tmp_path / "s", Hashed()).normalised(HOW)
     damage(tmp_path / "s")
 
@@ -301,22 +301,22 @@ def test_two_runs_do_not_write_at_once(tmp_path):
 
 
 @pytest.mark.parametrize("how", NORMALISATIONS.values(), ids=NORMALISATIONS)
-def test_what_is_derived_is_made_once(how, tmp_path):
+def test_derived_files_are_made_once(how, tmp_path):
     fill(tmp_path / "s", Hashed())
     first = VectorStore(tmp_path / "s", KIND).normalised(how)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "s").iterdir()}
-    again = VectorStore(tmp_path / "s", KIND).normalised(how)
+    second = VectorStore(tmp_path / "s", KIND).normalised(how)
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "s").iterdir()}
-    for one, other in zip(first[0] + first[1], again[0] + again[1], strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert first[2] == again[2]
-    # Sources and targets here have nothing to do with each other.
+    for array, repeated in zip(first[0] + first[1], second[0] + second[1], strict=True):
+        np.testing.assert_array_equal(array, repeated)
+    assert first[2] == second[2]
+    # Sources and targets are unrelated here.
     assert 0.4 < first[2].auc < 0.6
 
 
 def test_an_empty_table(tmp_path):
-    none = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    empty = StoredPhrases((none[0], none[0]), (none[1], none[1]), ([], []), np.zeros((0, 3), np.int64))
+    nothing = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    empty = StoredPhrases((nothing[0], nothing[0]), (nothing[1], nothing[1]), ([], []), np.zeros((0, 3), np.int64))
     store = fill(tmp_path / "s", Hashed(), empty)
     vectors, _, fit = store.normalised(HOW)
     assert [len(part) for part in vectors] == [0, 0]

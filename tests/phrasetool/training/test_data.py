@@ -62,15 +62,15 @@ def test_a_fingerprint_differs_when_a_count_does():
 
 
 @given(st.integers(0, 2**32), st.integers(2, 40), st.floats(0.01, 0.5))
-def test_held_out_pairs_are_rare_and_leave_every_word(seed, words, share):
+def test_held_out_pairs_are_rare_and_the_rest_has_every_word(seed, words, share):
     rng = np.random.default_rng(seed)
     sides = [Phrases.from_lists(rng.integers(0, words, (1000, 3)).tolist()) for _ in range(2)]
     pairs = PhrasePairs(*sides, rng.integers(1, 5, 1000), vocabulary(b"f"), vocabulary(b"e"))
-    held = held_out_rare_pairs(pairs, share, seed)
-    np.testing.assert_array_equal(held, held_out_rare_pairs(pairs, share, seed))
-    assert held.sum() in ({0} if share * 1000 < 50 else {int(share * 1000), int((pairs.counts <= 2).sum())})
-    assert (pairs.counts[held] <= np.median(pairs.counts)).all()
-    rest = pairs.select(np.flatnonzero(~held))
+    is_held_out = held_out_rare_pairs(pairs, share, seed)
+    np.testing.assert_array_equal(is_held_out, held_out_rare_pairs(pairs, share, seed))
+    assert is_held_out.sum() in ({0} if share * 1000 < 50 else {int(share * 1000), int((pairs.counts <= 2).sum())})
+    assert (pairs.counts[is_held_out] <= np.median(pairs.counts)).all()
+    rest = pairs.select(np.flatnonzero(~is_held_out))
     for before, after in ((pairs.sources, rest.sources), (pairs.targets, rest.targets)):
         assert set(before.words.tolist()) == set(after.words.tolist())
 
@@ -79,10 +79,10 @@ def test_words_of_one_pair_are_not_held_out():
     lists = [[i] for i in range(100)] + [[0, 1]] * 100
     sides = Phrases.from_lists(lists), Phrases.from_lists(lists)
     pairs = PhrasePairs(*sides, np.ones(200, np.int64), vocabulary(b"f"), vocabulary(b"e"))
-    held = np.flatnonzero(held_out_rare_pairs(pairs, 0.4, 1))
-    assert len(held) == 80
-    assert set(held.tolist()) <= {0, 1, *range(100, 200)}
-    # Fewer pairs than figures need: none.
+    held_out_rows = np.flatnonzero(held_out_rare_pairs(pairs, 0.4, 1))
+    assert len(held_out_rows) == 80
+    assert set(held_out_rows.tolist()) <= {0, 1, *range(100, 200)}
+    # No pairs are held out if they would be too few for an evaluation.
     assert not held_out_rare_pairs(pairs, 0.2, 1).any()
     assert not held_out_rare_pairs(pairs.select(np.arange(101)), 0.5, 1).any()
 
@@ -92,7 +92,7 @@ def vocabulary_of(words):
 
 
 def pairs_with_equal_sides(total, equal):
-    """Pairs of two words, so many of which have equal sides, with vocabularies in different orders."""
+    """Return pairs of two-word phrases, `equal` of them with equal sides, and vocabularies in different orders."""
     words = [b"w%d" % i for i in range(total)]
     sources = [[1 + i, 1] for i in range(total)]
     targets = [[total - i, total if i < equal else total - 1] for i in range(total)]
@@ -102,26 +102,26 @@ def pairs_with_equal_sides(total, equal):
     )
 
 
-def doubts(check, *arguments):
-    collected = []
-    check(*arguments, collected.append)
-    return collected
+def problems_of(check, *arguments):
+    problems = []
+    check(*arguments, problems.append)
+    return problems
 
 
 @pytest.mark.parametrize(("total", "equal"), [(15, 0), (20, 20), (99, 99), (100, 98), (2000, 1000)])
 def test_pairs_that_can_be_learnt_from(total, equal):
-    assert doubts(check_pairs, "p", pairs_with_equal_sides(total, equal)) == []
+    assert problems_of(check_pairs, "p", pairs_with_equal_sides(total, equal)) == []
 
 
 def test_few_pairs():
-    assert doubts(check_pairs, "p", pairs_with_equal_sides(14, 0)) == [
-        "p: 14 distinct phrase pairs to learn from, expected some 20 at least"
+    assert problems_of(check_pairs, "p", pairs_with_equal_sides(14, 0)) == [
+        "p: 14 distinct phrase pairs to learn from, expected at least about 20"
     ]
 
 
 @pytest.mark.parametrize(("total", "equal"), [(100, 99), (2000, 1001)])
 def test_equal_sides(total, equal):
-    assert doubts(check_pairs, "p", pairs_with_equal_sides(total, equal)) == [
+    assert problems_of(check_pairs, "p", pairs_with_equal_sides(total, equal)) == [
         f"p: {equal:,} of {total:,} pairs have the same phrase on both sides, expected phrases and their translations"
     ]
 
@@ -146,12 +146,15 @@ def test_batches_have_every_example_once_and_neighbouring_lengths(lengths, size,
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(first)))
     assert sorted(map(len, batches))[1:] == [size] * (len(batches) - 1)
     keys = [[(first[number], second[number]) for number in batch] for batch in batches]
-    assert all(one == sorted(one) for one in keys)
-    assert all(one[-1] <= other[0] for one, other in pairwise(sorted(keys, key=lambda one: (one[0], one[-1]))))
+    assert all(batch_keys == sorted(batch_keys) for batch_keys in keys)
+    assert all(
+        batch_keys[-1] <= next_keys[0]
+        for batch_keys, next_keys in pairwise(sorted(keys, key=lambda batch_keys: (batch_keys[0], batch_keys[-1])))
+    )
 
 
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=60), st.integers(1, 5), st.integers(1, 4))
-def test_pools_are_sorted_each_by_itself_and_keep_the_order_of_equal_lengths(lengths, size, pool):
+def test_each_pool_is_sorted_and_keeps_the_order_of_equal_lengths(lengths, size, pool):
     lengths = np.array(lengths)
     order = np.random.default_rng(len(lengths)).permutation(len(lengths))
     batches = length_batches(order, [lengths], size, np.random.default_rng(1), pool)
@@ -174,12 +177,12 @@ def test_the_order_of_batches_is_drawn():
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=200), st.integers(1, 60), st.integers(0, 9))
 def test_whole_groups_are_held_out(drawn, most, seed):
     _, groups = np.unique(drawn, return_inverse=True)
-    held = held_out_groups(groups, np.random.default_rng(seed), most)
-    inside, outside = set(groups[held].tolist()), set(groups[~held].tolist())
+    is_held_out = held_out_groups(groups, np.random.default_rng(seed), most)
+    inside, outside = set(groups[is_held_out].tolist()), set(groups[~is_held_out].tolist())
     assert inside
     assert not inside & outside
     assert len(inside) <= -(-len(set(drawn)) // 20)
-    assert held.sum() <= min(most, len(drawn) // 2) or len(inside) == 1
+    assert is_held_out.sum() <= min(most, len(drawn) // 2) or len(inside) == 1
 
 
 def test_the_held_out_groups_are_drawn():
@@ -232,8 +235,8 @@ def test_whole_groups_of_texts_are_held_out(count):
     assert np.array_equal(again.sources.words, development.sources.words)
     if count == 3000:
         assert abs(len(sides[1]) - (len(sides[0]) + len(sides[1])) / 20) < 2
-        other = held_out(pairs, 2)[1]
-        assert not np.array_equal(other.sources.words, development.sources.words)
+        other_development = held_out(pairs, 2)[1]
+        assert not np.array_equal(other_development.sources.words, development.sources.words)
 
 
 def test_one_source_alone_cannot_be_held_out():

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from phrasetool.nn.device import takes_subnormals_for_zero
+from phrasetool.nn.device import flushes_subnormals
 from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, train_epochs
 from phrasetool.training.run import StartError, TrainingRun
 
@@ -21,7 +21,7 @@ class Report:
 
 
 class Toy(EpochTrainer[Report]):
-    """Goes from a point to noise around another; the losses of its development set are given."""
+    """Trainer that moves a point towards noise around the origin; the losses of its development set are given."""
 
     def __init__(self, development=None, epochs=5, patience=None, seed=3):
         self.point = nn.Parameter(torch.full((3,), 4.0))
@@ -30,7 +30,7 @@ class Toy(EpochTrainer[Report]):
         super().__init__(LearntParameters({"point": self.point}, {ADAM: adam}), (seed, 1), epochs, STEPS, patience)
 
     def _pass(self, rng, tick):
-        self.took_zero.append(takes_subnormals_for_zero())
+        self.took_zero.append(flushes_subnormals())
         losses = []
         for number in range(STEPS):
             self.shares.append(self.share(number))
@@ -54,12 +54,14 @@ class Toy(EpochTrainer[Report]):
 def test_epochs_and_updates_are_counted_and_reported():
     toy, ticks = Toy(), []
     reports = list(toy.run(ticks.append))
-    assert [(one.epoch, one.updates) for one in reports] == [(number, number * STEPS) for number in range(1, 6)]
+    assert [(report.epoch, report.updates) for report in reports] == [
+        (number, number * STEPS) for number in range(1, 6)
+    ]
     assert ticks == [1] * 5 * STEPS
     assert toy.shares == pytest.approx([number / (5 * STEPS) for number in range(5 * STEPS)])
     assert reports[-1].loss < reports[0].loss
     assert toy.took_zero == [True] * 5
-    assert not takes_subnormals_for_zero()
+    assert not flushes_subnormals()
     assert toy.best is None
     last = toy.point.detach().clone()
     toy.learnt.take_best()
@@ -76,7 +78,7 @@ def test_epochs_and_updates_are_counted_and_reported():
         ([0.0, 1.0, 1.0, 1.0, 1.0], 1, 9, 5),
     ],
 )
-def test_the_best_epoch_is_kept_and_patience_ends_it(losses, best, patience, epochs):
+def test_the_best_epoch_is_kept_and_patience_ends_training(losses, best, patience, epochs):
     toy, points = Toy(losses, patience=patience), []
     for _ in toy.run():
         points.append(toy.point.detach().clone())
@@ -87,7 +89,7 @@ def test_the_best_epoch_is_kept_and_patience_ends_it(losses, best, patience, epo
 
 @pytest.mark.parametrize("stop", [1, 3])
 @pytest.mark.parametrize("losses", [None, [3.0, 2.0, 4.0, 5.0, 1.0], [1.0, 2.0, 4.0, 5.0, 3.0]])
-def test_what_was_interrupted_goes_on_bit_for_bit(tmp_path, losses, stop):
+def test_interrupted_training_resumes_bit_for_bit(tmp_path, losses, stop):
     class Stop(Exception):
         pass
 
@@ -95,10 +97,10 @@ def test_what_was_interrupted_goes_on_bit_for_bit(tmp_path, losses, stop):
         if report.epoch == stop:
             raise Stop
 
-    def train(name, **given):
+    def train(name, **options):
         start = lambda: Toy(losses)  # noqa: E731
         identity = {"texts": "x", "settings": {"learning_rate": 0.1}}
-        return train_epochs(TrainingRun(tmp_path / name, **given), identity, start)
+        return train_epochs(TrainingRun(tmp_path / name, **options), identity, start)
 
     whole = train("whole")
     with pytest.raises(Stop):
@@ -111,13 +113,13 @@ def test_what_was_interrupted_goes_on_bit_for_bit(tmp_path, losses, stop):
     assert logs[0] == logs[1]
 
 
-def test_other_seeds_draw_otherwise():
-    losses = [[one.loss for one in Toy(seed=seed).run()] for seed in (3, 3, 4)]
+def test_losses_depend_on_the_seed():
+    losses = [[report.loss for report in Toy(seed=seed).run()] for seed in (3, 3, 4)]
     assert losses[0] == losses[1] != losses[2]
 
 
-def made(seed=1):
-    """A table of which some rows learn at a time, and a map; with their parameters."""
+def random_parameters(seed=1):
+    """Return learnt parameters, their table with sparse gradients and their matrix with dense ones."""
     torch.manual_seed(seed)
     table, turned = nn.Parameter(torch.randn(9, 4)), nn.Parameter(torch.randn(4, 4))
     optimizers = {"table.": torch.optim.SparseAdam([table], lr=0.1), ADAM: torch.optim.Adam([turned], lr=0.01)}
@@ -134,8 +136,8 @@ def learn(learnt, table, turned, steps, clip=None):
 
 
 def test_steps_are_those_of_the_optimisers():
-    learnt, table, turned = made()
-    _, other_table, other_turned = made()
+    learnt, table, turned = random_parameters()
+    _, other_table, other_turned = random_parameters()
     optimizers = [torch.optim.SparseAdam([other_table], lr=0.1), torch.optim.Adam([other_turned], lr=0.01)]
     learn(learnt, table, turned, 3)
     for step in range(3):
@@ -149,42 +151,42 @@ def test_steps_are_those_of_the_optimisers():
 
 
 def test_dense_gradients_are_clipped_together():
-    learnt, table, turned = made()
+    learnt, table, turned = random_parameters()
     learnt.step(1000 * loss(table, turned, [1, 2]), 0.5)
     assert float(turned.grad.norm()) == pytest.approx(0.5, rel=1e-4)
     assert table.grad.is_sparse
 
 
-def test_every_step_size_is_scaled_and_stays_full_after_a_checkpoint():
-    learnt, *_ = made()
-    other, *_ = made(2)
+def test_step_sizes_are_scaled_from_full_ones_even_after_a_checkpoint():
+    learnt, *_ = random_parameters()
+    restored, *_ = random_parameters(2)
     learnt.scale_rates(0.5)
-    other.restore(learnt.tensors())
+    restored.restore(learnt.tensors())
     for share in (0.5, 0.25):
-        for one in (learnt, other):
-            one.scale_rates(share)
-            rates = [one.optimizers[name].param_groups[0]["lr"] for name in ("table.", ADAM)]
+        for parameters in (learnt, restored):
+            parameters.scale_rates(share)
+            rates = [parameters.optimizers[name].param_groups[0]["lr"] for name in ("table.", ADAM)]
             assert rates == pytest.approx([0.1 * share, 0.01 * share])
 
 
 @pytest.mark.parametrize("kept_after", [None, 1, 3])
-def test_a_checkpoint_goes_on_bit_for_bit(kept_after):
-    learnt, table, turned = made()
-    other, other_table, other_turned = made(2)
+def test_training_resumes_from_a_checkpoint_bit_for_bit(kept_after):
+    learnt, table, turned = random_parameters()
+    restored, restored_table, restored_turned = random_parameters(2)
     for step in range(1, 5):
         learn(learnt, table, turned, 1)
         if step == kept_after:
             learnt.keep()
-    other.restore({name: value.clone() for name, value in learnt.tensors().items()})
-    for one in ((learnt, table, turned), (other, other_table, other_turned)):
-        learn(*one, 3)
-        one[0].take_best()
+    restored.restore({name: value.clone() for name, value in learnt.tensors().items()})
+    for model in ((learnt, table, turned), (restored, restored_table, restored_turned)):
+        learn(*model, 3)
+        model[0].take_best()
     for name, value in learnt.tensors().items():
-        assert torch.equal(value, other.tensors()[name]), name
+        assert torch.equal(value, restored.tensors()[name]), name
 
 
-def test_the_best_comes_back():
-    learnt, table, turned = made()
+def test_the_best_parameters_are_restored():
+    learnt, table, turned = random_parameters()
     before = table.detach().clone()
     learnt.take_best()
     assert torch.equal(table, before)
@@ -197,7 +199,7 @@ def test_the_best_comes_back():
 
 @pytest.mark.parametrize("damage", ["missing", "shape", "best"])
 def test_tensors_of_other_parameters_are_refused(damage):
-    learnt, *_ = made()
+    learnt, *_ = random_parameters()
     learnt.keep()
     tensors = learnt.tensors()
     if damage == "missing":
@@ -207,4 +209,4 @@ def test_tensors_of_other_parameters_are_refused(damage):
     else:
         tensors["turned"] = torch.from_numpy(np.ones((3, 3), np.float32))
     with pytest.raises((KeyError, RuntimeError)):
-        made(2)[0].restore(tensors)
+        random_parameters(2)[0].restore(tensors)

@@ -9,7 +9,7 @@ from phrasetool.watch import Watch
 from tests.variants import for_each
 
 
-def test_what_would_be_lost_is_refused(tmp_path, model):
+def test_existing_models_are_not_overwritten(tmp_path, model):
     run = TrainingRun(tmp_path / "m")
     run.check()
     model.save(run.folder)
@@ -20,14 +20,14 @@ def test_what_would_be_lost_is_refused(tmp_path, model):
         TrainingRun(run.folder, resume=True).check()
 
 
-def test_room_is_asked_for(tmp_path):
+def test_disk_space_is_checked(tmp_path):
     run = TrainingRun(tmp_path)
     run.check_space(1000)
     with pytest.raises(PhraseToolError, match="make room"):
         run.check_space(1 << 60)
 
 
-def test_what_is_forced_is_told(tmp_path):
+def test_forced_errors_are_warnings(tmp_path):
     recorded = []
     error = PhraseToolError("poor")
     with pytest.raises(PhraseToolError) as raised:
@@ -38,9 +38,9 @@ def test_what_is_forced_is_told(tmp_path):
     assert recorded == ["poor"]
 
 
-def test_a_saved_model_takes_the_place_of_the_checkpoint(tmp_path, model):
+def test_saving_a_model_removes_the_checkpoint(tmp_path, model):
     (tmp_path / CHECKPOINT).touch()
-    # Of a run that was killed after its last epoch; who resumes saves no checkpoint that would remove it.
+    # Left by a run that was killed after its last epoch; a resumed run saves no checkpoint, which would remove it.
     dead = tmp_path / ".checkpoint-abcd1234"
     dead.mkdir()
     TrainingRun(tmp_path).save(model)
@@ -55,19 +55,19 @@ def test_a_saved_model_takes_the_place_of_the_checkpoint(tmp_path, model):
     [
         ([], {}, None, None),
         ([CHECKPOINT], {"overwrite": True}, None, None),
-        ([CHECKPOINT], {}, "there is an unfinished training already", "resume or replace a training"),
+        ([CHECKPOINT], {}, "the folder already has an unfinished training", "resume or replace a training"),
         ([CHECKPOINT], {"resume": True}, None, None),
         (["config.json"], {"overwrite": True}, None, None),
-        # A finished model was being replaced, when that was interrupted.
+        # The replacement of a finished model was interrupted.
         (["config.json", CHECKPOINT], {"resume": True}, None, None),
-        (["config.json"], {}, "there is a finished model already", "overwrite the model"),
+        (["config.json"], {}, "the folder already has a finished model", "overwrite the model"),
         (["config.json", CHECKPOINT], {}, "an unfinished training already", "resume or replace a training"),
         (["config.json"], {"resume": True}, "the training is finished", "train again"),
         (["config.json"], {"resume": True, "overwrite": True}, "the training is finished", "train again"),
         ([], {"resume": True}, "checkpoint.safetensors: no checkpoint to resume from", "train without a checkpoint"),
     ],
 )
-def test_what_a_model_folder_holds(tmp_path, files, options, message, remedy):
+def test_the_contents_of_a_model_folder_are_checked(tmp_path, files, options, message, remedy):
     for name in files:
         (tmp_path / name).write_text("")
     if message is None:
@@ -95,22 +95,22 @@ def starts(**errors):
         ([3, 2, 21], "the joint error is 21, it was 2 before"),
         ([39], None),
         ([3, 2, 19], None),
-        # Nearly nothing was left.
+        # The lowest error was nearly zero.
         ([3, 1e-6, 0.3], None),
         ([3, 1e-6, 0.95], "the joint error is 0.95, it was 1e-06 before"),
     ],
 )
-def test_the_joint_error(errors, expected):
+def test_divergence_of_the_joint_error(errors, expected):
     assert divergence(lines(*errors), starts(train=4.0)) == expected
 
 
-def test_phases_have_errors_of_their_own():
+def test_phases_are_checked_separately():
     history = lines(0.1, phase="pretrain") + lines(20)
     assert divergence(history, starts(pretrain=1.0, train=25.0)) is None
     assert divergence(history, starts(pretrain=1.0, train=1.0)) == "the joint error is 20, it was 1 before"
 
 
-def test_errors_that_can_be_below_zero():
+def test_divergence_of_errors_that_can_be_negative():
     start = {"train": StartError.of(-40.0, 50.0)}
     assert divergence(lines(-60, -50), start) is None
     assert divergence(lines(-60, 400), start) is None
@@ -118,21 +118,21 @@ def test_errors_that_can_be_below_zero():
     assert divergence(lines(0.01, 7), {"train": StartError.of(7.0, 16.0)}) is None
 
 
-def test_the_cross_entropy():
+def test_divergence_of_the_cross_entropy():
     history = [{"epoch": 1, "cross_entropy": 80.0}]
     assert divergence(history, starts(train=7.0)) == "the cross-entropy is 80, it was 7 at the start"
     assert divergence(history, starts(train=8.0)) is None
 
 
-def test_a_doubt_stops_or_is_a_warning():
+def test_problems_are_errors_or_forced_warnings():
     class Listening(Watch):
         def warn(self, message):
-            heard.append(message)
+            warnings.append(message)
 
-    heard = []
+    warnings = []
     with pytest.raises(PhraseToolError, match=r"^odd$") as caught:
         problem_handler(Listening(), force=False)("odd")
     assert caught.value.remedy == "go on"
-    assert heard == []
+    assert warnings == []
     problem_handler(Listening(), force=True)("odd")
-    assert heard == ["odd"]
+    assert warnings == ["odd"]

@@ -1,4 +1,4 @@
-"""A language of ten words and its translation, word by word in reverse order, and vectors of its words."""
+"""A language of ten words, its translation word by word in reverse order, and vectors of its words."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def vectors(seed=1):
 
 
 def prepared(count=200, held=30, **options):
-    """Pairs, a development set, what is predicted and settings."""
+    """Return pairs, a development set, the target table and settings."""
     loss = options.pop("loss", "syn-projection")
     settings = TranslatorSettings.from_options({**OPTIONS, **options}, loss=loss)
     both = texts(count), texts(held, 2)

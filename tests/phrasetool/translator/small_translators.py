@@ -17,7 +17,7 @@ KINDS = {
 }
 
 
-# Sizes in which a row of a product owes nothing to its place.
+# Sizes for which the row of a matrix product does not depend on its position.
 EVEN = {"word_units": 8, "units": 16, "heads": 2, "feed_forward": 8, "dimension": 8}
 
 
@@ -31,7 +31,7 @@ def unit_rows(rows, dimension, seed):
 
 
 def small(kind, source_words=8, target_words=6, seed=1, scale=5.0, sizes=SIZES):
-    """A translator whose weights are large enough to make a difference; not in training."""
+    """Return a translator in evaluation mode, whose weights are large enough to make a difference."""
     table = unit_rows(target_words + 1, sizes["dimension"], seed)
     module = TranslatorNetwork(architecture(kind, sizes), source_words, table, seed)
     with torch.no_grad():

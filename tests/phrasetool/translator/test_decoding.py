@@ -37,11 +37,11 @@ def test_a_wide_beam_finds_the_best_of_all_translations(kind, monkeypatch):
     module = small(kind, target_words=3)
     naive = NaiveTranslator(module.architecture, module.arrays())
     sources = sentences(4, 8, 4)
-    # As many hypotheses as there are prefixes: nothing is lost.
-    for source, found in zip(sources, translate(module, sources, TEMPERATURE, 40), strict=True):
+    # The beam has room for all prefixes, so no hypothesis is lost.
+    for source, translation in zip(sources, translate(module, sources, TEMPERATURE, 40), strict=True):
         score, words = naive.best(source.tolist(), TEMPERATURE, 3)
-        assert found.words == words
-        assert found.score == pytest.approx(score, abs=1e-5)
+        assert translation.words == words
+        assert translation.score == pytest.approx(score, abs=1e-5)
 
 
 def test_the_best_translations_in_order(monkeypatch):
@@ -50,14 +50,16 @@ def test_the_best_translations_in_order(monkeypatch):
     naive = NaiveTranslator(module.architecture, module.arrays())
     sources = sentences(4, 8, 4)
     everything = [words for length in range(4) for words in itertools.product(range(3), repeat=length)]
-    # As many hypotheses as there are prefixes: nothing is lost.
-    for source, found in zip(sources, n_best_translations(module, sources, TEMPERATURE, 9, 40), strict=True):
+    # The beam has room for all prefixes, so no hypothesis is lost.
+    for source, translations in zip(sources, n_best_translations(module, sources, TEMPERATURE, 9, 40), strict=True):
         scores = {words: naive.score(source.tolist(), list(words), TEMPERATURE) for words in everything}
         expected = sorted(everything, key=lambda words: -scores[words] / (len(words) + 1))[:9]
-        assert [translation.words for translation in found] == expected
-        assert [t.log_probability for t in found] == pytest.approx([scores[words] for words in expected], abs=1e-5)
+        assert [translation.words for translation in translations] == expected
+        assert [t.log_probability for t in translations] == pytest.approx(
+            [scores[words] for words in expected], abs=1e-5
+        )
     assert translate(module, sources, TEMPERATURE, 40) == [
-        found[0] for found in n_best_translations(module, sources, TEMPERATURE, 2, 40)
+        translations[0] for translations in n_best_translations(module, sources, TEMPERATURE, 2, 40)
     ]
 
 
@@ -66,34 +68,34 @@ def test_greedy_takes_the_nearest_word_at_every_step(kind):
     module = small(kind)
     naive = NaiveTranslator(module.architecture, module.arrays())
     sources = sentences(5, 8, 3)
-    for source, found in zip(sources, translate(module, sources, TEMPERATURE), strict=True):
+    for source, translation in zip(sources, translate(module, sources, TEMPERATURE), strict=True):
         words = []
         while len(words) < 2 * len(source) + 5:
             best = int(naive.log_probabilities(source.tolist(), words, TEMPERATURE).argmax())
             if best == module.end:
                 break
             words.append(best)
-        assert found.words == tuple(words)
+        assert translation.words == tuple(words)
         attended = [int(naive.predict(source.tolist(), words[:i])[1].argmax()) for i in range(len(words))]
-        assert found.attended == tuple(attended)
+        assert translation.attended == tuple(attended)
         expected = naive.score(source.tolist(), words, TEMPERATURE) / (len(words) + 1)
-        assert found.score == pytest.approx(expected, abs=1e-5)
+        assert translation.score == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru", "transformer"])
 @pytest.mark.parametrize("width", [1, 3])
-def test_others_and_threads_change_no_bit(kind, width):
+def test_other_sentences_and_threads_change_no_bit(kind, width):
     module = small(kind, 30, 40, sizes=EVEN)
     sources = sentences(45, 30, 5)
-    whole = translate(module, sources, TEMPERATURE, width)
-    assert translate(module, sources, TEMPERATURE, width, threads=2) == whole
+    expected = translate(module, sources, TEMPERATURE, width)
+    assert translate(module, sources, TEMPERATURE, width, threads=2) == expected
     order = np.random.default_rng(1).permutation(45)
-    assert translate(module, sources.select(order), TEMPERATURE, width) == [whole[i] for i in order]
+    assert translate(module, sources.select(order), TEMPERATURE, width) == [expected[i] for i in order]
     for i in (0, 20, 44):
-        assert translate(module, sources.part(i, i + 1), TEMPERATURE, width) == [whole[i]]
+        assert translate(module, sources.part(i, i + 1), TEMPERATURE, width) == [expected[i]]
 
 
-def test_candidates_are_all_that_is_used():
+def test_only_candidates_are_used():
     module = small("gru", 8, 20)
     sources = sentences(6, 8, 4)
     candidates = [np.array([i + 1, i + 2]) for i in range(6)]
@@ -105,7 +107,7 @@ def test_candidates_are_all_that_is_used():
     assert translate(module, sources, TEMPERATURE, 2, everything) == translate(module, sources, TEMPERATURE, 2)
 
 
-def test_a_wider_beam_is_better_on_the_whole_and_threads_are_put_back():
+def test_a_wider_beam_is_better_on_average_and_threads_are_restored():
     module = small("gru", 8, 20, seed=5, scale=8.0)
     before = torch.get_num_threads()
     ticks = []
@@ -143,14 +145,14 @@ def test_every_position_has_its_nearest_words(kind):
     (translation,) = translate(module, sentence, 0.3)
     result = nearest_words(module, sentence, 0.3, 4)
     assert len(result) == len(translation.words) + 1
-    for place, near in enumerate(result):
-        vector = unit(naive.predict([3, 1], translation.words[:place])[0])
+    for position, near in enumerate(result):
+        vector = unit(naive.predict([3, 1], translation.words[:position])[0])
         cosines = module.targets.numpy() @ vector
         best = np.argsort(-cosines)[:4]
         assert near.words.tolist() == best.tolist()
         np.testing.assert_allclose(near.cosines, cosines[best], atol=1e-5)
-    ends = [near.words[0] for near in result]
-    assert ends[:-1] == list(translation.words)
+    nearest = [near.words[0] for near in result]
+    assert nearest[:-1] == list(translation.words)
 
 
 def test_no_vectors_and_too_many_words():
@@ -165,7 +167,7 @@ SCORING_TEMPERATURE = 0.2
 
 
 def scores(module, sources, pairs, reading):
-    """Scores of (source number, target) in the order of the pairs."""
+    """Return the scores of pairs of a source number and a target, in the order of the pairs."""
     numbers = np.array([number for number, _ in pairs])
     targets = Phrases.from_lists([target for _, target in pairs])
     order = pair_order(numbers, targets)
@@ -175,7 +177,7 @@ def scores(module, sources, pairs, reading):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_scores_are_those_of_the_obvious_version(kind):
+def test_scores_agree_with_naive(kind):
     module = small(kind)
     naive = NaiveTranslator(module.architecture, module.arrays())
     sources = sentences(4, 8, 3)
@@ -184,7 +186,7 @@ def test_scores_are_those_of_the_obvious_version(kind):
     np.testing.assert_allclose(scores(module, sources, pairs, "normalised"), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_densities_look_at_the_wanted_word_alone():
+def test_densities_depend_only_on_the_target_word():
     module = small("gru")
     naive = NaiveTranslator(module.architecture, module.arrays())
     sources = sentences(2, 8, 3)
@@ -203,7 +205,7 @@ def test_densities_look_at_the_wanted_word_alone():
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.lists(st.integers(0, 2), min_size=1, max_size=4)), min_size=1))
-def test_beginnings_that_are_shared_change_nothing(pairs):
+def test_shared_prefixes_do_not_change_scores(pairs):
     module, sources = small("gru"), sentences(3, 8, 3)
     together = scores(module, sources, pairs, "normalised")
     alone = [scores(module, sources, [pair], "normalised")[0] for pair in pairs]
@@ -249,21 +251,21 @@ def test_scores_are_those_of_each_pair_alone(cell, output, reading, monkeypatch)
     assert scores == pytest.approx(expected, rel=2e-4, abs=2e-4, nan_ok=True)
 
 
-def test_the_order_of_pairs_changes_no_bit():
+def test_the_order_of_pairs_changes_next_to_nothing():
     model = translator()
     sources, targets = map(Phrases.from_lists, pairs(3000))
     scores = decoding.scores_of_pairs(model.network, sources, targets, "normalised", model.temperature)
     order = np.random.default_rng(1).permutation(len(sources))
-    turned = decoding.scores_of_pairs(
+    permuted = decoding.scores_of_pairs(
         model.network, sources.select(order), targets.select(order), "normalised", model.temperature
     )
-    # Equal pairs may stand in two batches.
-    same = np.nan_to_num(turned) == np.nan_to_num(scores[order])
-    assert same.mean() > 0.999
-    assert turned == pytest.approx(scores[order], rel=1e-5, nan_ok=True)
+    # Equal pairs may be in different batches.
+    equal = np.nan_to_num(permuted) == np.nan_to_num(scores[order])
+    assert equal.mean() > 0.999
+    assert permuted == pytest.approx(scores[order], rel=1e-5, nan_ok=True)
 
 
-def test_long_phrases_are_known():
+def test_long_phrases_are_detected():
     sources, targets = map(Phrases.from_lists, pairs(4))
     assert decoding.is_too_long(sources, targets).tolist() == [False] * 4 + [True, True, False]
 
@@ -272,7 +274,7 @@ WORDS = 7
 
 
 def alone(module, source, target):
-    """log p of one target, all steps at once."""
+    """Return log p of one target, computed for all steps at once."""
     ids = padded_targets(Phrases.from_lists([target]), module.end)
     with torch.no_grad():
         predicted = module.predict(module.encode(Phrases.from_lists([source])), ids)
@@ -282,7 +284,7 @@ def alone(module, source, target):
 
 @pytest.fixture(scope="module")
 def lists():
-    """Sources, hypotheses (repetitions, shared beginnings, an empty one) and their sentences."""
+    """Return sources, hypotheses (with repetitions, shared prefixes and an empty one) and the sentence of each."""
     rng = np.random.default_rng(3)
     sources = [rng.integers(0, WORDS, rng.integers(1, 6)).tolist() for _ in range(6)]
     hypotheses, sentences = [[]], [0]
@@ -301,9 +303,9 @@ def test_scores_are_those_of_each_hypothesis_alone(lists, backward):
     module = random_translator(WORDS, WORDS)
     result = list_scores(module, 1.0, sources, hypotheses, sentences, backward=backward)
     for i, sentence in enumerate(sentences):
-        ours, theirs = sources[sentence].tolist(), hypotheses[i].tolist()
-        # No words are read as an unknown one.
-        expected = alone(module, theirs or [0], ours) if backward else alone(module, ours, theirs)
+        source, hypothesis = sources[sentence].tolist(), hypotheses[i].tolist()
+        # An empty text is read as one unknown word.
+        expected = alone(module, hypothesis or [0], source) if backward else alone(module, source, hypothesis)
         assert result[i] == pytest.approx(expected, abs=2e-4)
     assert np.ptp(result) > 1
 
@@ -313,18 +315,18 @@ def test_neither_threads_nor_a_split_nor_the_order_of_a_list_changes_a_bit(lists
     sources, hypotheses, sentences = lists
     module = random_translator(WORDS, WORDS)
     ticks = []
-    whole = list_scores(module, 1.0, sources, hypotheses, sentences, backward=backward, tick=ticks.append)
+    expected = list_scores(module, 1.0, sources, hypotheses, sentences, backward=backward, tick=ticks.append)
     assert sum(ticks) == len(set(sentences.tolist()))
     for threads in (2, 3):
-        other = list_scores(module, 1.0, sources, hypotheses, sentences, backward=backward, threads=threads)
-        assert other.tobytes() == whole.tobytes()
+        result = list_scores(module, 1.0, sources, hypotheses, sentences, backward=backward, threads=threads)
+        assert result.tobytes() == expected.tobytes()
     for sentence in np.unique(sentences):
         rows = np.flatnonzero(sentences == sentence)[::-1]
         part = list_scores(module, 1.0, sources, hypotheses.select(rows), sentences[rows], backward=backward)
-        assert part.tobytes() == whole[rows].tobytes()
+        assert part.tobytes() == expected[rows].tobytes()
 
 
-def test_sentences_that_do_not_ascend_or_are_not_there_are_refused(lists):
+def test_sentences_that_do_not_ascend_or_do_not_exist_are_refused(lists):
     sources, hypotheses, sentences = lists
     module = random_translator(WORDS, WORDS)
     for wrong in (sentences[::-1], sentences + 1, sentences - 1):
@@ -332,15 +334,15 @@ def test_sentences_that_do_not_ascend_or_are_not_there_are_refused(lists):
             list_scores(module, 1.0, sources, hypotheses, wrong, backward=False)
 
 
-def test_the_number_of_threads_of_torch_is_given_back(lists):
+def test_the_number_of_threads_of_torch_is_restored(lists):
     sources, hypotheses, sentences = lists
     before = torch.get_num_threads()
     list_scores(random_translator(WORDS, WORDS), 1.0, sources, hypotheses, sentences, backward=False)
     assert torch.get_num_threads() == before
 
 
-def test_a_list_of_nothing_but_no_words():
+def test_a_list_of_empty_hypotheses():
     module = random_translator(WORDS, WORDS)
-    sources, nothing = Phrases.from_lists([[1, 2], []]), Phrases.from_lists([[], []])
-    result = list_scores(module, 1.0, sources, nothing, np.array([0, 1]), backward=False)
+    sources, hypotheses = Phrases.from_lists([[1, 2], []]), Phrases.from_lists([[], []])
+    result = list_scores(module, 1.0, sources, hypotheses, np.array([0, 1]), backward=False)
     assert result == pytest.approx([alone(module, [1, 2], []), alone(module, [0], [])], abs=2e-4)

@@ -26,15 +26,15 @@ def neural_model(kind="gru", **training):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_saved_comes_back(tmp_path, kind):
+def test_round_trip(tmp_path, kind):
     model = neural_model(kind, loss="cosine")
     model.save(tmp_path)
-    again = TranslatorModel.load(tmp_path)
+    loaded = TranslatorModel.load(tmp_path)
     assert isinstance(load_saved_model(tmp_path), TranslatorModel)
-    assert (again.identity, again.signature, again.temperature) == (model.identity, model.signature, 0.3)
-    assert again.signature.startswith(f"model:continuous-{model.identity}|loss:cosine|cell:")
+    assert (loaded.identity, loaded.signature, loaded.temperature) == (model.identity, model.signature, 0.3)
+    assert loaded.signature.startswith(f"model:continuous-{model.identity}|loss:cosine|cell:")
     sources = Phrases.from_lists([[1, 2], [3]])
-    assert translate(again.network, sources, 0.3) == translate(model.network, sources, 0.3)
+    assert translate(loaded.network, sources, 0.3) == translate(model.network, sources, 0.3)
     with pytest.raises(ModelError, match="a translator; this needs an autoencoder"):
         AutoencoderModel.load(tmp_path)
 
@@ -46,7 +46,7 @@ def test_identities_are_those_of_models_saved_before():
     assert TranslatorModel(vocabulary, vocabulary, architecture, arrays, 0.5).identity == "5dbfb9bd"
 
 
-def test_what_does_not_fit_together(tmp_path):
+def test_incompatible_parts_are_refused(tmp_path):
     model = neural_model()
     arrays = {**model.arrays, "targets": model.arrays["targets"][1:]}
     with pytest.raises(ValueError, match=re.escape("targets has shape (6, 7), expected (7, 7)")):
@@ -62,7 +62,7 @@ def test_what_does_not_fit_together(tmp_path):
             TranslatorModel.load(tmp_path)
 
 
-def test_identity_sees_every_weight_word_and_the_temperature():
+def test_the_identity_depends_on_weights_words_and_the_temperature():
     model = neural_model()
     arrays = {**model.arrays, "read.bias": model.arrays["read.bias"] + 1}
     words = Vocabulary([*SOURCE.words[:-1], b"other"])
@@ -74,7 +74,7 @@ def test_identity_sees_every_weight_word_and_the_temperature():
     assert len({model.identity, *(other.identity for other in others)}) == 4
 
 
-def test_a_word_that_training_never_saw_is_written_where_its_vector_is_nearest():
+def test_a_new_word_is_generated_where_its_vector_is_nearest():
     model = neural_model()
     sources = Phrases.from_lists([[1, 2, 3]])
     (before,) = translate(model.network, sources, 0.3)
@@ -86,11 +86,11 @@ def test_a_word_that_training_never_saw_is_written_where_its_vector_is_nearest()
     np.testing.assert_allclose(larger.arrays["targets"][6], vector / np.linalg.norm(vector), rtol=1e-5)
     assert np.array_equal(larger.arrays["targets"][-1], model.arrays["targets"][-1])
     (after,) = translate(larger.network, sources, 0.3)
-    assert after.words[0] == 6 != before.words[:1]
+    assert after.words[0] == 6 != before.words[0]
     assert larger.identity != model.identity
-    for fault in ({b"t1": vector}, {b"x": vector[1:]}, {b"x": 0 * vector}):
+    for invalid_vectors in ({b"t1": vector}, {b"x": vector[1:]}, {b"x": 0 * vector}):
         with pytest.raises(ValueError, match="there already, or its vector does not fit"):
-            model.with_words(fault)
+            model.with_words(invalid_vectors)
     with pytest.raises(ValueError, match="a softmax knows no word"):
         neural_model("softmax").with_words({b"new": vector})
 
@@ -104,13 +104,13 @@ def trained(centring):
 
 
 @pytest.mark.parametrize("centring", ["plain", "centred"])
-def test_new_words_are_of_the_space_that_is_predicted(centring):
+def test_vectors_of_new_words_are_centred_like_the_targets(centring):
     model, known = trained(centring)
     result = new_target_vectors(model, [b"new", b"t1"], known)
     middle = np.mean([known[word] for word in TARGET.words[1:]], axis=0) if centring == "centred" else 0
     assert set(result) == {b"new"}
     np.testing.assert_allclose(result[b"new"], known[b"new"] - middle, rtol=1e-4, atol=1e-5)
-    # As if the word had been in the vocabulary without moving its middle.
+    # As if the word had been in the vocabulary without changing its mean.
     row = model.with_words(result).arrays["targets"][-2]
     expected = known[b"new"] - middle
     np.testing.assert_allclose(row, expected / np.linalg.norm(expected), rtol=1e-4, atol=1e-5)
@@ -118,9 +118,9 @@ def test_new_words_are_of_the_space_that_is_predicted(centring):
 
 def test_other_vectors_are_refused():
     model, known = trained("plain")
-    turned = {word: vector[::-1].copy() for word, vector in known.items()}
+    reversed_vectors = {word: vector[::-1].copy() for word, vector in known.items()}
     with pytest.raises(ValueError, match="not the vectors that the model was trained with"):
-        new_target_vectors(model, [b"new"], turned)
+        new_target_vectors(model, [b"new"], reversed_vectors)
     with pytest.raises(ValueError, match="nowhere has no vector"):
         new_target_vectors(model, [b"nowhere"], known)
     with pytest.raises(ValueError, match="t0 has no vector"):

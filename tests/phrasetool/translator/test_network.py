@@ -25,7 +25,7 @@ from tests.phrasetool.translator.small_translators import KINDS, architecture, s
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_all_steps_at_once_equal_the_obvious_version(kind):
+def test_all_steps_at_once_agree_with_naive(kind):
     module = small(kind)
     naive = NaiveTranslator(module.architecture, module.arrays())
     sources, targets = sentences(5, 8, 4), sentences(5, 6, 3, seed=3, shortest=0)
@@ -40,7 +40,7 @@ def test_all_steps_at_once_equal_the_obvious_version(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_steps_equal_all_at_once_and_tell_where_attention_is(kind):
+def test_single_steps_and_their_attention_agree_with_naive(kind):
     module = small(kind)
     naive = NaiveTranslator(module.architecture, module.arrays())
     sources = sentences(4, 8, 5)
@@ -73,19 +73,19 @@ def test_gathered_gradients_are_those_of_each_step(kind, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_states_of_selected_sentences_go_on(kind):
+def test_states_of_selected_sentences_can_be_continued(kind):
     module = small(kind)
     with torch.no_grad():
         encoded = module.encode(sentences(3, 8, 5))
         state = module.begin(encoded, 3)
         module.step(encoded, state, torch.full((3,), NOTHING))
         rows = torch.tensor([2, 0, 2])
-        some = module.step(encoded.select(rows), state.select(rows), torch.tensor([1, 2, 1]))[0]
-        whole = module.step(encoded, state, torch.tensor([2, 0, 1]))[0]
-    torch.testing.assert_close(some, whole[rows])
+        selected = module.step(encoded.select(rows), state.select(rows), torch.tensor([1, 2, 1]))[0]
+        expected = module.step(encoded, state, torch.tensor([2, 0, 1]))[0]
+    torch.testing.assert_close(selected, expected[rows])
 
 
-def test_target_vectors_learn_only_in_a_softmax():
+def test_target_vectors_are_learnt_only_with_a_softmax():
     learnt = {kind: {name for name, _ in small(kind).named_parameters()} for kind in KINDS}
     assert "targets" not in learnt["gru"] | learnt["lstm"] | learnt["transformer"]
     assert {"targets", "bias", "read_targets"} <= learnt["softmax"]
@@ -97,20 +97,22 @@ def test_target_vectors_learn_only_in_a_softmax():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_arrays_make_the_same_translator_and_a_seed_the_same_start(kind):
+def test_arrays_determine_the_translator_and_the_seed_its_initial_values(kind):
     module = small(kind)
-    again = TranslatorNetwork.from_arrays(module.architecture, module.arrays())
-    assert not again.training
+    rebuilt = TranslatorNetwork.from_arrays(module.architecture, module.arrays())
+    assert not rebuilt.training
     sources = sentences(3, 8, 4)
-    torch.testing.assert_close(again.encode(sources).states, module.encode(sources).states, rtol=0, atol=0)
-    one, same, other = (TranslatorNetwork(architecture(kind), 8, unit_rows(7, 7, 1), seed) for seed in (3, 3, 4))
-    assert torch.equal(one.words, same.words)
-    assert not torch.equal(one.words, other.words)
+    torch.testing.assert_close(rebuilt.encode(sources).states, module.encode(sources).states, rtol=0, atol=0)
+    first, second, other_seed = (
+        TranslatorNetwork(architecture(kind), 8, unit_rows(7, 7, 1), seed) for seed in (3, 3, 4)
+    )
+    assert torch.equal(first.words, second.words)
+    assert not torch.equal(first.words, other_seed.words)
     with pytest.raises(RuntimeError, match="nothing"):
         TranslatorNetwork.from_arrays(module.architecture, {**module.arrays(), "nothing": np.zeros(1, np.float32)})
 
 
-def test_dropout_is_a_matter_of_its_seed():
+def test_dropout_is_determined_by_the_seed():
     module = TranslatorNetwork(architecture("gru"), 8, unit_rows(7, 7, 1), dropout=0.5).train()
     sources = sentences(3, 8, 4)
 
@@ -136,7 +138,7 @@ def test_padded_targets():
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru", "softmax", "transformer"])
-def test_one_step_after_another_is_all_steps_at_once(kind):
+def test_single_steps_equal_all_steps_at_once(kind):
     module = small(kind)
     core, a = module.core, module.architecture
     assert isinstance(core, RecurrentCore if a.recurrent else AttentionCore)
@@ -150,7 +152,7 @@ def test_one_step_after_another_is_all_steps_at_once(kind):
         for step in range(4):
             torch.testing.assert_close(core.step(state, inputs[:, step]), expected[:, step])
         assert state.steps == 4
-        # A later word changes nothing before it.
+        # A later input does not affect earlier outputs.
         inputs[:, 3] += 1
         assert torch.equal(core.all_steps(inputs, start)[:, :3], expected[:, :3])
 
@@ -182,7 +184,7 @@ def test_rows_have_length_one_and_none_is_zero(seed, centring, unknown, outside)
     np.testing.assert_allclose(table[-1], 6**-0.5, rtol=1e-6)
 
 
-def test_by_hand():
+def test_target_vectors_by_hand():
     known = vectors(1)
     table = target_table(Vocabulary(WORDS), known, "plain", "mean", 1)
     np.testing.assert_allclose(table[1:5], [unit(known[word]) for word in WORDS[1:]], rtol=1e-5)
@@ -192,16 +194,16 @@ def test_by_hand():
     centred = target_table(Vocabulary(WORDS), known, "centred", "mean", 1)
     middle = np.mean([known[word] for word in WORDS[1:]], axis=0)
     np.testing.assert_allclose(centred[3], unit(known[b"c"] - middle), rtol=1e-4)
-    # Without words outside, the two least frequent ones stand for them.
+    # Without words outside the vocabulary, its two least frequent words are used instead.
     rare = unit(table[3] + table[4])
-    alone = {word: known[word] for word in WORDS[1:]}
-    np.testing.assert_allclose(target_table(Vocabulary(WORDS), alone, "plain", "mean", 1)[0], rare, rtol=1e-5)
+    inside = {word: known[word] for word in WORDS[1:]}
+    np.testing.assert_allclose(target_table(Vocabulary(WORDS), inside, "plain", "mean", 1)[0], rare, rtol=1e-5)
 
 
-def test_random_directions_owe_nothing_to_the_vectors():
-    one, other = (target_table(Vocabulary(WORDS), vectors(seed), "random", "mean", 7) for seed in (1, 2))
-    assert np.array_equal(one, other)
-    assert not np.array_equal(one, target_table(Vocabulary(WORDS), vectors(1), "random", "mean", 8))
+def test_random_directions_do_not_depend_on_the_vectors():
+    first, second = (target_table(Vocabulary(WORDS), vectors(seed), "random", "mean", 7) for seed in (1, 2))
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, target_table(Vocabulary(WORDS), vectors(1), "random", "mean", 8))
 
 
 def changed(**changes):
@@ -220,12 +222,12 @@ def changed(**changes):
         (WORDS, changed(b=[1] * 6, d=[1] * 6), "the target words b and d have the same vector"),
     ],
 )
-def test_what_cannot_be_told_apart(words, known, message):
+def test_invalid_and_equal_vectors_are_refused(words, known, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         target_table(Vocabulary(words), known, "plain", "mean", 1)
 
 
-def test_a_word_in_the_middle_of_all_has_no_direction():
+def test_a_word_at_the_mean_has_no_direction():
     known = {b"a": np.array([1, 2, 3, 4]), b"b": np.array([3, 2, 1, 0]), b"c": np.array([2, 2, 2, 2])}
     known = {word: row.astype(np.float32) for word, row in known.items()}
     with pytest.raises(ValueError, match="word c is zero"):

@@ -8,7 +8,7 @@ from tests.phrasetool.translator.small_translators import architecture
 from tests.variants import for_each
 
 
-def test_every_loss_makes_settings_and_what_they_say_comes_back():
+def test_every_loss_has_settings_that_round_trip():
     result = losses()
     assert {"syn-projection", "syn-difference", "vmf", "sampled", "most-informative", "cosine"} <= set(result)
     assert set(SOFTMAX_LOSSES) <= set(result)
@@ -20,7 +20,7 @@ def test_every_loss_makes_settings_and_what_they_say_comes_back():
         assert TranslatorSettings(**settings.as_dict()) == settings
 
 
-def test_wishes_of_a_translator_give_way_to_what_is_asked_for():
+def test_explicit_loss_options_override_those_of_the_translator():
     assert TranslatorSettings(loss="vmf").loss_options["length_weight"] == 0.02
     assert TranslatorSettings().loss_options == {"margin": 0.25}
     assert TranslatorSettings.from_options({"margin": 0.5}, loss="syn-projection").loss_options == {"margin": 0.5}
@@ -31,8 +31,8 @@ def test_margins_follow_the_targets():
     assert (lstm.centring, lstm.loss_options) == ("plain", {"margin": 0.5})
     assert TranslatorSettings(centring="plain").loss_options == {"margin": 0.5}
     assert TranslatorSettings.from_options({"preset": "lstm", "centring": "centred"}).loss_options == {"margin": 0.25}
-    asked_for = TranslatorSettings.from_options({"preset": "lstm", "margin": 0.75}, loss="syn-projection")
-    assert asked_for.loss_options == {"margin": 0.75}
+    explicit = TranslatorSettings.from_options({"preset": "lstm", "margin": 0.75}, loss="syn-projection")
+    assert explicit.loss_options == {"margin": 0.75}
 
 
 def test_presets_give_sizes():
@@ -57,7 +57,7 @@ def test_presets_give_sizes():
         ({"schedule": "cosine"}, "cosine", "schedule is 'cosine'"),
     ],
 )
-def test_settings_that_cannot_be(options, loss, message):
+def test_invalid_settings_are_refused(options, loss, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         TranslatorSettings.from_options(options, loss=loss)
     with pytest.raises(ValueError, match="seed is"):
@@ -65,14 +65,14 @@ def test_settings_that_cannot_be(options, loss, message):
 
 
 def test_presets_are_architectures_and_the_first_is_the_paper_s():
-    made = {
+    architectures = {
         name: TranslatorArchitecture(**sizes, heads=4, feed_forward=8, dimension=300) for name, sizes in PRESETS.items()
     }
-    paper = made["lstm"]
+    paper = architectures["lstm"]
     assert (paper.units, paper.layers, paper.word_units, paper.input_feeding) == (1024, 2, 512, True)
-    assert not made["transformer"].recurrent
-    assert made["gru"].continuous
-    assert not replace(made["gru"], output="softmax").continuous
+    assert not architectures["transformer"].recurrent
+    assert architectures["gru"].continuous
+    assert not replace(architectures["gru"], output="softmax").continuous
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,6 @@ def test_presets_are_architectures_and_the_first_is_the_paper_s():
         ("transformer", {"input_feeding": True}, "input feeding does not allow"),
     ],
 )
-def test_what_cannot_be(kind, changes, message):
+def test_invalid_architectures_are_refused(kind, changes, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         replace(architecture(kind), **changes)

@@ -45,7 +45,7 @@ def test_every_loss_learns(loss, preset):
 )
 @pytest.mark.parametrize("loss", ["syn-projection", "cross-entropy"])
 @pytest.mark.parametrize("preset", ["gru", "lstm", "transformer"])
-def test_precision_is_that_of_training_alone(loss, preset):
+def test_the_precision_affects_only_training(loss, preset):
     settings = {"preset": preset, "units": 16, "layers": 1, "epochs": 3, "loss": loss}
     trainers = []
     for precision in ("float32", "bfloat16"):
@@ -97,7 +97,7 @@ def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, options):
         if report.epoch == 2:
             raise _StopError
 
-    whole = train_translator(*inputs, TrainingRun(tmp_path / "whole"))
+    uninterrupted = train_translator(*inputs, TrainingRun(tmp_path / "whole"))
     with pytest.raises(_StopError):
         train_translator(*inputs, TrainingRun(tmp_path / "part", on_report=stop))
     with pytest.raises(ModelError, match="unfinished training"):
@@ -105,7 +105,7 @@ def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, options):
     later = []
     part = train_translator(*inputs, TrainingRun(tmp_path / "part", resume=True, on_report=later.append))
     assert [report.epoch for report in later] == [3]
-    assert part.identity == whole.identity
+    assert part.identity == uninterrupted.identity
     for file in ("weights.safetensors", "training.jsonl", "config.json"):
         assert (tmp_path / "part" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
 
@@ -118,11 +118,11 @@ def test_a_checkpoint_of_other_vectors_texts_or_settings(tmp_path):
 
     with pytest.raises(_StopError):
         train_translator(pairs, development, table, settings, TrainingRun(tmp_path, on_report=stop))
-    other = table.copy()
-    other[1, 0] += 1e-6
-    with pytest.raises(ModelError, match="the target vectors are other ones"):
-        train_translator(pairs, development, other, settings, TrainingRun(tmp_path, resume=True))
-    with pytest.raises(ModelError, match="the texts are other ones"):
+    changed_table = table.copy()
+    changed_table[1, 0] += 1e-6
+    with pytest.raises(ModelError, match="the target vectors differ"):
+        train_translator(pairs, development, changed_table, settings, TrainingRun(tmp_path, resume=True))
+    with pytest.raises(ModelError, match="the texts differ"):
         train_translator(pairs, None, table, settings, TrainingRun(tmp_path, resume=True))
     with pytest.raises(ModelError, match="units was 32, not 16"):
         train_translator(pairs, development, table, prepared(40, units=16)[3], TrainingRun(tmp_path, resume=True))
@@ -152,40 +152,40 @@ def trainer(request):
 
 def test_a_translator_that_learnt_is_better_than_guessing(trainer):
     before = trainer.module.eval()
-    assert check_better_than_chance(before, trainer.development, 1).startswith("it tells sentences from others")
+    assert check_better_than_chance(before, trainer.development, 1).startswith("it ranks the source of a translation")
     list(trainer.run())
     assert check_better_than_chance(trainer.kept(), trainer.development, 1) is None
 
 
-def test_one_that_reads_nothing_is_not(trainer):
+def test_a_translator_that_ignores_the_source_is_not_better_than_guessing(trainer):
     list(trainer.run())
     with torch.no_grad():
         trainer.module.words.zero_()
     pairs = trainer.development
-    # A length is something to be known by.
-    same = np.flatnonzero(pairs.sources.lengths == 4)
-    pairs = replace(pairs, sources=pairs.sources.select(same), targets=pairs.targets.select(same))
-    fault = check_better_than_chance(trainer.module.eval(), pairs, 1)
-    assert fault.endswith(", that of guessing is 0.5")
-    auc = float(fault.split("AUC ")[1].split(",")[0])
+    # Different lengths would make pairs recognisable.
+    rows = np.flatnonzero(pairs.sources.lengths == 4)
+    pairs = replace(pairs, sources=pairs.sources.select(rows), targets=pairs.targets.select(rows))
+    message = check_better_than_chance(trainer.module.eval(), pairs, 1)
+    assert message.endswith(", that of guessing is 0.5")
+    auc = float(message.split("AUC ")[1].split(",")[0])
     assert auc < 0.55
 
 
-def test_few_pairs_say_nothing(trainer):
+def test_no_finding_with_few_pairs(trainer):
     assert check_better_than_chance(trainer.module.eval(), prepared(50, 40)[1], 1) is None
 
 
-def test_worth_is_that_of_a_word(trainer):
+def test_scores_are_means_per_word(trainer):
     module = trainer.module.eval()
     pairs = trainer.development
     sources, targets = pairs.sources.part(0, 70), pairs.targets.part(0, 70)
     continuous = module.architecture.continuous
     expected = []
     for i in range(70):
-        one = Phrases.from_lists([sources[i].tolist()]), Phrases.from_lists([targets[i].tolist()])
-        # At temperature 1 a density is a cosine less one.
+        pair = Phrases.from_lists([sources[i].tolist()]), Phrases.from_lists([targets[i].tolist()])
+        # At temperature 1, a density is a cosine minus one.
         reading = "density" if continuous else "normalised"
-        (score,) = pair_scores(module, *one, np.zeros(1, np.int64), reading, 1.0)
+        (score,) = pair_scores(module, *pair, np.zeros(1, np.int64), reading, 1.0)
         expected.append(score / (len(targets[i]) + 1) + continuous)
     result = _mean_word_scores(module, sources, targets)
     assert result == pytest.approx(expected, abs=1e-5)
@@ -213,7 +213,7 @@ def test_no_temperature_of_a_grid_is_more_likely(epochs):
     assert result == pytest.approx(max(grid, key=likelihood), rel=0.06)
 
 
-def test_a_softmax_has_one():
+def test_a_softmax_has_temperature_one():
     pairs, development, table, settings = prepared(40, 10, loss="cross-entropy-tied", epochs=1)
     module = TranslatorTrainer(pairs, development, table, settings).kept()
     assert fitted_temperature(module, development, 1) == 1.0

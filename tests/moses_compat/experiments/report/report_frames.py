@@ -1,4 +1,4 @@
-"""Frames of an invented experiment, small enough to know every number by heart."""
+"""Frames of an invented experiment, small enough to know every number."""
 
 from itertools import pairwise
 
@@ -59,8 +59,8 @@ def contests(*found):
     columns = ("wanted", "protect", "with_semantics", "without", "bleu_with", "bleu_without", "difference", "p",
                "dev_with", "dev_without")  # fmt: skip
     rows = [
-        (wanted, "words", "composition+semantic", "composition", 36.0 + gain, 36.0, gain, p, 41.2, 41.1)
-        for wanted, gain, p in found
+        (size, "words", "composition+semantic", "composition", 36.0 + gain, 36.0, gain, p, 41.2, 41.1)
+        for size, gain, p in found
     ]
     return pd.DataFrame(rows, columns=columns)
 
@@ -92,7 +92,7 @@ def annotation(gain=0.25, p=0.004):
 
 
 def ladder(total=(0.4, 1.5, 1.2), p=0.004):
-    """Columns, new entries, and a tenth with both; the totals over the table as it is."""
+    """Return steps for columns, new entries, and a tenth of both, with these total gains over the original table."""
     columns = ("step", "entries", "share", "tuning_seeds", "text", "bleu", "deviation", "gain", "gain_low",
                "gain_high", "gain_p", "total", "total_low", "total_high", "total_p")  # fmt: skip
     rows = []
@@ -101,19 +101,19 @@ def ladder(total=(0.4, 1.5, 1.2), p=0.004):
     )
     for text in ("test a", "test b", "ALL"):
         rows.append(("table", 2000, 1.0, 3, text, FULL[text], 0.1, *[NAN] * 8))
-    for step, entries, share, below, found in steps:
-        gain = found - below
+    for step, entries, share, below, step_total in steps:
+        gain = step_total - below
         for text in ("test a", "test b", "ALL"):
-            rows.append((step, entries, share, 3, text, FULL[text] + found, 0.1, gain, gain - 0.2, gain + 0.2, p, found,
-                         found - 0.5, found + 0.5, p))  # fmt: skip
+            rows.append((step, entries, share, 3, text, FULL[text] + step_total, 0.1, gain, gain - 0.2, gain + 0.2, p,
+                         step_total, step_total - 0.5, step_total + 0.5, p))  # fmt: skip
     return pd.DataFrame(rows, columns=columns)
 
 
 def neighbours():
     rows = [
-        (phrase, language, model, rank, NASTY[(place + rank) % len(NASTY)], 1 - rank / 8)
+        (phrase, language, model, rank, NASTY[(index + rank) % len(NASTY)], 1 - rank / 8)
         for language in ("source", "target")
-        for place, phrase in enumerate(NASTY[:3])
+        for index, phrase in enumerate(NASTY[:3])
         for model in ("BRAE", "RAE")
         for rank in (2, 1)
     ]
@@ -123,10 +123,10 @@ def neighbours():
 def histogram(systems=("composition 10 %", "semantic <10 %>")):
     edges = np.linspace(-1, 1, 9)
     rows = [
-        (low, high, direction, 10 * place, 20 + place, system)
+        (low, high, direction, 10 * index, 20 + index, system)
         for system in systems
         for direction in ("source-to-target", "target-to-source")
-        for place, (low, high) in enumerate(pairwise(edges))
+        for index, (low, high) in enumerate(pairwise(edges))
     ]
     return pd.DataFrame(rows, columns=("low", "high", "direction", "kept", "removed", "system"))
 
@@ -135,8 +135,8 @@ def phrase_map(count=60):
     rng = np.random.default_rng(3)
     words = [*NASTY, *(f"phrase {number}" for number in range(count))][:count]
     rows = [
-        (*rng.normal(size=2), word, f"<{word}>", 1000 // (place + 1), language)
-        for place, word in enumerate(words)
+        (*rng.normal(size=2), word, f"<{word}>", 1000 // (index + 1), language)
+        for index, word in enumerate(words)
         for language in ("source", "target")
     ]
     return pd.DataFrame(rows, columns=("x", "y", "phrase", "translation", "frequency", "language"))

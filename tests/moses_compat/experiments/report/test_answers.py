@@ -10,7 +10,7 @@ def test_the_answer():
         "**5 % of the entries translate as well as all of them**: by `composition+semantic`, `--protect words`, 35.91 "
         "BLEU, −0.09 (at worst −0.19) to the full table, which has 36.00 (35.20 to 36.80) on `ALL`."
     )
-    # On the development set every table loses 0.2 more: none is as good there.
+    # On the development set every table loses 0.2 more, so none is as good there.
     assert second.startswith("Highest BLEU")
 
 

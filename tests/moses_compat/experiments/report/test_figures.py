@@ -48,7 +48,7 @@ def test_points_say_their_numbers(drawing):
     start = "composition+semantic: 10 % (200 entries): BLEU 35.95 (35.15 to 36.75)"
     assert f"{start}, −0.05 to the full table, p = 0.200" in result
     assert any("composition: 5 % (100 entries): BLEU 35.00" in title and "p < 0.001" in title for title in result)
-    # Near the full table there is no point of the random tables; on the whole each point is there once.
+    # The panel near the full table has no points of the random tables; the other one has each point once.
     assert sum(title.startswith("random") for title in result) == 3
     assert sum(title.startswith("composition:") for title in result) == 6
     assert titles(drawing, "full") == ["full table: BLEU 36.00 (35.20 to 36.80)"] * 2
@@ -117,15 +117,15 @@ def test_seeds_become_their_mean():
     assert random["bleu"].iloc[1] == pytest.approx(16.0 - 0.2 / 3)
     assert random["p"].isna().all()
     title = titles(ElementTree.fromstring(draw_curves(pruning(seeds=3), "all", "ALL", "x")), "point")
-    assert any(found.endswith("−20.07 to the full table, mean of 3 seeds") for found in title)
+    assert any(text.endswith("−20.07 to the full table, mean of 3 seeds") for text in title)
 
 
 def test_ways_to_combine_and_thresholds_are_curves_of_their_own():
     frame = pruning(("all",), {"a+semantic": LOSSES["composition"]})
-    other = frame[frame["method"] != "full"].assign(combine="rank", system="r")
-    named = other.assign(method="a+semantic (rank)", system="n")
-    threshold = other.assign(combine="product", rule="threshold", wanted=0.7, system="t")
-    together = pd.concat([frame, other, named, threshold], ignore_index=True)
+    ranked = frame[frame["method"] != "full"].assign(combine="rank", system="r")
+    named = ranked.assign(method="a+semantic (rank)", system="n")
+    threshold = ranked.assign(combine="product", rule="threshold", wanted=0.7, system="t")
+    together = pd.concat([frame, ranked, named, threshold], ignore_index=True)
     labels, curves = curves_of(together)
     assert [curve.label for curve in curves] == ["a+semantic", "a+semantic (rank)", "a+semantic (threshold)"]
     assert all(curve.semantic and curve.dash == "-" for curve in curves)

@@ -1,4 +1,4 @@
-"""The ladder in a report."""
+"""The ladder of a report: gains of its steps, answers and figure."""
 
 import re
 
@@ -22,7 +22,7 @@ def test_a_pruned_table_that_is_as_good_is_said_to_be():
     assert answers({"ladder": ladder()}) == [
         "All steps together **add** +1.50 (+1.00 to +2.00, p = 0.004) to a table with 36.00 BLEU on `ALL`: `columns` "
         "+0.40, `augment` +1.10.",
-        "With all steps, 10 % of the entries have 37.20 BLEU, +1.20 (+0.70 to +1.70, p = 0.004) to the table as it is; "
+        "With all steps, 10 % of the entries have 37.20 BLEU, +1.20 (+0.70 to +1.70, p = 0.004) to the original table; "
         "not shown to be as good as all of it (−0.30, at worst −0.50).",
     ]
     second = answers({"ladder": ladder((0.4, 1.5, 1.45))})[1]

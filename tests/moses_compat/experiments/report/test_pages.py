@@ -105,7 +105,7 @@ VOID = {"meta", "link", "br", "wbr", "input"}
 
 
 class Page(HTMLParser):
-    """What tests ask of a page: balanced tags, attributes, texts of tables."""
+    """Parser of a page, which checks that tags are balanced and collects attributes and texts of tables."""
 
     def __init__(self, text):
         super().__init__()

@@ -28,15 +28,15 @@ def columns():
 @pytest.mark.parametrize("method", METHODS)
 def test_symal(method):
     golden = columns()
-    made = symmetrise(*(alignments_of(golden[name]) for name in ("forward", "reverse")), method)
-    assert [made[i] for i in range(len(made))] == [sorted(points) for points in golden[method]]
+    result = symmetrise(*(alignments_of(golden[name]) for name in ("forward", "reverse")), method)
+    assert [result[i] for i in range(len(result))] == [sorted(points) for points in golden[method]]
 
 
 @given(st.lists(st.tuples(points, points), max_size=4), st.sampled_from(list(METHODS)))
 def test_symmetrise_agrees_with_naive(pairs, method):
     forward, reverse = ([pair[side] for pair in pairs] for side in (0, 1))
-    made = symmetrise(alignments_of(forward), alignments_of(reverse), method)
-    assert [made[i] for i in range(len(made))] == [sorted(naive.symmetrise(*pair, method)) for pair in pairs]
+    result = symmetrise(alignments_of(forward), alignments_of(reverse), method)
+    assert [result[i] for i in range(len(result))] == [sorted(naive.symmetrise(*pair, method)) for pair in pairs]
 
 
 @given(st.lists(points, max_size=5))
@@ -53,25 +53,25 @@ def test_first_outside():
     assert alignments.first_outside(np.array([1, 1, 2]), np.array([0, 1, 2])) == 0
 
 
-def test_symmetrise_refuses():
-    one, two = alignments_of([[]]), alignments_of([[], []])
+def test_symmetrise_refuses_invalid_arguments():
+    one_line, two_lines = alignments_of([[]]), alignments_of([[], []])
     with pytest.raises(ValueError, match="1 forward and 2 reverse"):
-        symmetrise(one, two)
+        symmetrise(one_line, two_lines)
     with pytest.raises(ValueError, match="is called srow"):
-        symmetrise(one, one, "srow")
+        symmetrise(one_line, one_line, "srow")
 
 
 @pytest.mark.requires_reference
 def test_the_reference_is_a_union(reference):
-    """Its file is called grow-diag-final-and; on every line it is the union of both directions."""
+    """The file is called grow-diag-final-and, but every line is the union of both directions."""
     forward, reverse = (read_alignments(str(reference / f"{name}.align.gz")) for name in ("forward", "reverse"))
     expected = read_alignments(str(reference / "aligned.grow-diag-final-and.gz"))
-    made = symmetrise(forward, reverse, "union")
+    result = symmetrise(forward, reverse, "union")
     for name in ("offsets", "source", "target"):
-        assert np.array_equal(getattr(made, name), getattr(expected, name))
+        assert np.array_equal(getattr(result, name), getattr(expected, name))
 
 
-def test_bitext_refuses():
+def test_bitext_refuses_invalid_sentences():
     good = [[b"a"]], [[b"b"]], [[(0, 0)]]
     bitext_of(*good)
     for wrong, message in (

@@ -20,7 +20,7 @@ WORDS = [
 
 
 def bitext(pairs=60, seed=1):
-    """Word for word translations, in order."""
+    """Return random word-for-word translations without reordering."""
     rng = np.random.default_rng(seed)
     chosen = [[WORDS[k] for k in rng.integers(0, len(WORDS), rng.integers(1, 7))] for _ in range(pairs)]
     source, target = Symbols(), Symbols()
@@ -43,15 +43,15 @@ def test_finds_the_diagonal(model):
     for direction in (forward, reverse):
         assert len(direction) == len(sources)
         assert direction.first_outside(sources.lengths, targets.lengths) == -1
-        # Model 1 cannot tell a word's repetitions apart.
+        # Model 1 cannot distinguish the repetitions of a word.
         assert (direction.source == direction.target).sum() > (0.5 if model == 1 else 0.9) * length
-    assert all(len({t for _, t in found}) == len(found) for found in points(forward))
-    assert all(len({s for s, _ in found}) == len(found) for found in points(reverse))
+    assert all(len({t for _, t in links}) == len(links) for links in points(forward))
+    assert all(len({s for s, _ in links}) == len(links) for links in points(reverse))
 
 
 @pytest.mark.skipif(not can_be_seeded(), reason="this eflomal cannot be seeded")
 def test_seed():
-    # Hard enough that chance matters: target words in no order.
+    # The target sentences are unrelated to the source sentences, so that the seed matters.
     sources, _, source, _ = bitext()
     _, targets, _, target = bitext(seed=2)
     keep = np.flatnonzero(targets.lengths > 0)
@@ -73,7 +73,7 @@ def test_without_seed():
 
 
 def test_priors_decide():
-    """Nothing in this bitext tells which word is which; priors do, whatever the case of their words."""
+    """The bitext alone leaves the alignment open; priors decide it, whatever the case of their words."""
     source, target = Symbols(), Symbols()
     sources, targets = source.read_lines(b"Das haus\n" * 4), target.read_lines(b"house The\n" * 4)
     for crossed in (False, True):
@@ -97,14 +97,14 @@ def test_too_long_sentences_have_no_points():
 
 
 def test_iterations():
-    """The numbers `eflomal-align` chooses."""
+    """The default iterations are those that `eflomal-align` chooses."""
     assert AlignerSettings().iterations(29_000) == (7, 7, 29)
     assert AlignerSettings(model=2).iterations(29_000) == (7, 29, 0)
     assert AlignerSettings(model=1, relative_iterations=2).iterations(100) == (1000, 0, 0)
     assert AlignerSettings().iterations(10**9) == (2, 1, 2)
 
 
-def test_refuses():
+def test_invalid_arguments_are_refused():
     sources, targets, *symbols = bitext(2)
     with pytest.raises(ValueError, match="2 source and 1 target"):
         align(sources, targets.select(np.array([0])), *symbols)
@@ -130,7 +130,7 @@ def test_no_program(monkeypatch):
         find_program()
 
 
-def test_program_explains_itself():
-    """The scratch copy is tried out without arguments, which must not start any work."""
+def test_program_without_arguments_prints_its_usage():
+    """A patched copy of the program is checked by a run without arguments, which must not start any work."""
     outcome = subprocess.run([find_program()], capture_output=True, check=False, timeout=20)
     assert b"Usage" in outcome.stderr

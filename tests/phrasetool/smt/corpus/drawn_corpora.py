@@ -8,7 +8,7 @@ CORPUS = st.lists(SENTENCE, min_size=1, max_size=25)
 
 
 def numbers_in(sets):
-    """The sentence numbers of each set of `SentenceSets`."""
+    """Return the sentence numbers of each set of `SentenceSets`."""
     return [
         (sets.own[start : start + count] if start >= 0 else sets.pool[~start : ~start + count]).tolist()
         for start, count in zip(sets.starts.tolist(), sets.counts.tolist(), strict=True)

@@ -18,7 +18,7 @@ _SETS = st.lists(st.sets(st.integers(0, 40), max_size=30), min_size=1, max_size=
 
 
 def as_sets(sets):
-    """An index and its sets: word w occurs in the sentences of set w."""
+    """Return the sentence sets of the words of an index in which word w occurs in the sentences of set w."""
     sentences = [[w for w, s in enumerate(sets) if i in s] for i in range(41)]
     index = SentenceIndex.build(Phrases.from_lists(sentences), len(sets))
     index._frequent = 12
@@ -26,7 +26,7 @@ def as_sets(sets):
 
 
 @given(_SETS, _SETS, st.data())
-def test_counts_what_sets_share(first, second, data):
+def test_counts_shared_sentences(first, second, data):
     pairs = data.draw(st.lists(st.tuples(st.integers(0, len(first) - 1), st.integers(0, len(second) - 1)), max_size=20))
     rows, columns = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
     common = count_common(as_sets(first), as_sets(second), rows, columns)
@@ -35,10 +35,10 @@ def test_counts_what_sets_share(first, second, data):
 
 @given(_SETS, st.data())
 def test_intersects_sets(sets, data):
-    wanted = data.draw(st.lists(st.lists(st.integers(0, len(sets) - 1), max_size=4), max_size=6))
-    parts = Phrases.from_lists(wanted)
+    set_lists = data.draw(st.lists(st.lists(st.integers(0, len(sets) - 1), max_size=4), max_size=6))
+    parts = Phrases.from_lists(set_lists)
     result = as_sets(sets).intersect(parts.words.astype(np.int64), parts.offsets)
-    expected = [sorted(set.intersection(*(sets[i] for i in part))) if part else [] for part in wanted]
+    expected = [sorted(set.intersection(*(sets[i] for i in part))) if part else [] for part in set_lists]
     assert numbers_in(result) == expected
 
 
@@ -105,7 +105,7 @@ def test_finds_the_sentences_that_hold_a_phrase(sentences, phrases, frequent):
         check_sets(sentences, phrases, index)
 
 
-def test_remembers_until_there_is_no_room(monkeypatch):
+def test_the_cache_has_a_limited_size(monkeypatch):
     sentences = [[0, 1, 2], [0, 1], [0], [1, 2, 0]] * 4
     index = SentenceIndex.build(Phrases.from_lists(sentences), 3)
     index._frequent = 2
@@ -130,14 +130,14 @@ def test_one_phrase_never_crosses_sentences():
 
 
 def test_another_process_finds_the_same():
-    """`copy` asks an object what `pickle` would send."""
+    """`copy` transfers the same state of an object as `pickle`."""
     sentences = [[0, 1, 2], [0, 1], [0], [1, 2, 0]] * 4
     index = SentenceIndex.build(Phrases.from_lists(sentences), 3)
     index._frequent = 2
     check_sets(sentences, [[0], [1, 2]], index)
-    sent = copy.deepcopy(index)
-    assert sent._pool_used == 0 < index._pool_used
-    check_sets(sentences, [[0], [1, 2], [2]], sent)
+    copied = copy.deepcopy(index)
+    assert copied._pool_used == 0 < index._pool_used
+    check_sets(sentences, [[0], [1, 2], [2]], copied)
 
 
 def test_several_threads_find_the_same():
@@ -152,5 +152,5 @@ def test_several_threads_find_the_same():
     assert results[0] == [sorted(sentences_of([p.tolist()], sentences)) for p in phrases]
 
 
-def test_what_is_frequent_grows_with_the_corpus():
+def test_the_threshold_of_frequent_phrases_has_a_minimum():
     assert SentenceIndex.build(Phrases.from_lists([[0]]), 1)._frequent == occurrences._FREQUENT

@@ -1,4 +1,4 @@
-"""Words as written <-> ids."""
+"""Conversion between words and ids."""
 
 import numpy as np
 import pytest
@@ -58,8 +58,8 @@ def test_tables_grow_with_many_and_with_long_words():
 
 
 @pytest.mark.parametrize("word", [b"a\rb", b"a\r", b"\x0b", "\u2028".encode()])
-def test_a_word_is_what_lines_are_read_as(word):
-    """A carriage return is part of a word, but for one before the end of a line."""
+def test_added_words_equal_words_that_are_read(word):
+    """A carriage return is part of a word, except directly before the end of a line."""
     symbols = Symbols()
     assert symbols.read_lines(b"x " + word + b" y\r\n" + word + b" z").lengths.tolist() == [3, 2]
     assert symbols.add(word) == 1

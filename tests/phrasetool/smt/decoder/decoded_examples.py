@@ -1,4 +1,4 @@
-"""Sentences with models that the naive decoder can decode, and a check of what was found."""
+"""Models and sentences for the naive decoder, and a check of translations."""
 
 import random
 
@@ -19,7 +19,7 @@ NO_WEIGHTS = {name: [0.0] for name in ("Distortion", "LM", "WordPenalty", "Phras
 
 
 def example(seed, language_models, longest=5, empty=0.1):
-    """A model, a sentence, our translator and the sentence in its ids."""
+    """Return a model, a sentence, its translator and the sentence in ids of the translator."""
     rng = random.Random(seed)
     number = rng.randrange(len(language_models.ours))
     sentence = random_sentence(rng, rng.randint(1, longest))
@@ -33,7 +33,7 @@ def close(found, expected):
 
 
 def check_features(model, translator, sentence, translation, derivation=0):
-    """The derivation is one of the model's, and its features and score are those of the naive decoder."""
+    """Check that the derivation is valid for the model, and its features and score against the naive decoder."""
     steps = naive_steps(model, translator, sentence, translation, derivation)
     assert naive.is_within_limit(steps, model.distortion_limit)
     naive.jumps(steps, len(sentence))

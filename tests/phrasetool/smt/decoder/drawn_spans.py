@@ -1,4 +1,4 @@
-"""Spans that may be covered one after another."""
+"""Random sequences of spans that a decoder can cover."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ LENGTHS = st.sampled_from([1, 5, 64, 65, 130])
 
 @st.composite
 def spans(draw, length=LENGTHS, most=40):
-    """Spans that may be covered one after another: free, and less than a window behind the first gap."""
+    """Draw spans that can be covered one after another: free, and less than a window after the first gap."""
     n, covered, result = draw(length), set(), []
     for _ in range(draw(st.integers(0, most))):
         gap = next(i for i in range(n + 1) if i not in covered)

@@ -8,14 +8,14 @@ from tests.decoder_models import random_model, search_options, translator_of
 from tests.naive_search import Search
 from tests.phrasetool.smt.decoder.decoded_examples import SEEDS, close, example
 
-# No word twice, as equal words make hypotheses of equal scores.
+# No word occurs twice, because equal words make hypotheses with equal scores.
 DISTINCT_WORDS = [b"a", b"b", b"c", b"d", b"e", b"q"]
 
 
 @settings(max_examples=40)
 @given(SEEDS)
 def test_cube_search_with_room_for_all_is_stack_search(language_models, seed):
-    """Longer sentences than the naive decoder can take, and n-best lists."""
+    """Both give the same n-best lists for sentences that are too long for the naive decoder."""
     model, _, translator, ids = example(seed, language_models, longest=9)
     model = replace(model, distortion_limit=min(model.distortion_limit % 8, 3))
     lists = [
@@ -26,27 +26,27 @@ def test_cube_search_with_room_for_all_is_stack_search(language_models, seed):
 
 
 def distinct_example(seed, language_models):
-    """As `example`, without the ties that no order of exploration settles."""
+    """Return the same as `example`, without the ties that no order of exploration resolves."""
     rng = random.Random(seed)
     number = rng.randrange(len(language_models.ours))
     sentence = rng.sample(DISTINCT_WORDS, rng.randint(1, 6))
     model = random_model(rng, sentence, language_models.kenlm[number])
     model.entries = list({(entry.source, entry.target): entry for entry in model.entries}.values())
-    # Not 0: then the order of two jumps would not matter.
+    # Not 0, because the order of two jumps would not matter then.
     model.weights["Distortion"] = [round(rng.uniform(0.05, 0.6), 3)]
     translator, texts = translator_of(model, [sentence], language_models.ours[number])
     return model, sentence, translator, texts[0]
 
 
 def limits_of(seed):
-    """A stack size, a beam threshold and a pop limit, small for the models of `distinct_example`."""
+    """Return a stack size, a beam threshold and a pop limit, small for the models of `distinct_example`."""
     rng = random.Random(-seed)
     return rng.choice([1, 2, 3, 5, 50]), rng.choice([0.0, 0.0, 0.001, 0.1]), rng.choice([1, 2, 3, 5, 10, 30])
 
 
 @pytest.mark.parametrize("first", range(0, 300, 50))
 def test_cube_search_explores_as_the_naive_search_does(language_models, first):
-    """At any limits the same derivations are made, kept and recombined: the n-best lists agree."""
+    """With any limits, both create, keep and recombine the same derivations: the n-best lists agree."""
     for seed in range(first, first + 50):
         model, sentence, translator, ids = distinct_example(seed, language_models)
         size, beam, pops = limits_of(seed)
@@ -58,7 +58,7 @@ def test_cube_search_explores_as_the_naive_search_does(language_models, first):
 
 @pytest.mark.parametrize("first", range(0, 100, 50))
 def test_stack_search_keeps_what_the_naive_search_keeps(language_models, first):
-    """Which recombined derivations a full stack has dropped depends on their order, the best one does not."""
+    """The best derivation does not depend on the order in which a full stack drops recombined ones."""
     for seed in range(first, first + 50):
         model, sentence, translator, ids = distinct_example(seed, language_models)
         size = limits_of(seed)[0]

@@ -1,4 +1,4 @@
-"""n-best lists against all derivations there are."""
+"""N-best lists, compared with the list of all derivations."""
 
 from collections import Counter
 
@@ -30,8 +30,8 @@ def test_all_derivations(language_models, algorithm, seed):
     expected = sorted(((naive.score(model, d), d) for d in naive.derivations(model, sentence)), key=lambda p: -p[0])
     result = translator.translate(ids, search_options(model, algorithm=algorithm), ALL, distinct=False)
     assert close(result.steps.scores.tolist(), [score for score, _ in expected])
-    ours = our_steps(model, translator, sentence, result)
-    assert Counter(ours) == Counter(steps_of(d) for _, d in expected)
+    derivations = our_steps(model, translator, sentence, result)
+    assert Counter(derivations) == Counter(steps_of(d) for _, d in expected)
     for d in range(0, len(result), 7):
         check_features(model, translator, sentence, result, d)
 
@@ -45,10 +45,10 @@ def test_distinct_translations(language_models, seed):
         words, score = naive.target(d), naive.score(model, d)
         best[words] = max(best.get(words, -np.inf), score)
     result = translator.translate(ids, search_options(model), ALL)
-    ours = {tuple(translator.text(result, d).split()): result.steps.scores[d] for d in range(len(result))}
-    assert len(ours) == len(result)
-    assert ours.keys() == best.keys()
-    assert all(close(float(score), best[words]) for words, score in ours.items())
+    scores = {tuple(translator.text(result, d).split()): result.steps.scores[d] for d in range(len(result))}
+    assert len(scores) == len(result)
+    assert scores.keys() == best.keys()
+    assert all(close(float(score), best[words]) for words, score in scores.items())
     assert np.all(np.diff(result.steps.scores) <= 1e-9)
 
 
@@ -68,12 +68,12 @@ def test_the_first_of_a_list_is_the_best(language_models):
     for seed in range(30):
         model, _, translator, ids = example(seed, language_models)
         options = search_options(model)
-        one, many = translator.translate(ids, options), translator.translate(ids, options, 3)
-        assert close(float(one.steps.scores[0]), float(many.steps.scores[0]))
+        single, several = translator.translate(ids, options), translator.translate(ids, options, 3)
+        assert close(float(single.steps.scores[0]), float(several.steps.scores[0]))
 
 
-def test_the_search_for_distinct_ones_ends(language_models):
-    """Many derivations, one translation: after count * factor derivations the list is given up."""
+def test_the_search_for_distinct_translations_ends(language_models):
+    """If many derivations give one translation, the search stops after count * factor derivations."""
     entries = [naive.Entry((b"a",) * size, (b"v",) * size, (0.0,)) for size in (1, 2, 3)]
     model = naive.Model(entries, NO_WEIGHTS, language_models.kenlm[0], distortion_limit=0)
     translator, texts = translator_of(model, [[b"a"] * 8], language_models.ours[0])
@@ -85,7 +85,7 @@ def test_the_search_for_distinct_ones_ends(language_models):
 
 
 def test_a_large_score_difference_keeps_its_order(language_models):
-    """Copies cost 100 each; the differences between the derivations around them are small."""
+    """Copies cost 100 each, while the differences between the derivations are small."""
     model, sentence, translator, ids = example(17, language_models)
     result = translator.translate(ids, search_options(model), 50, distinct=False)
     for d in range(len(result)):

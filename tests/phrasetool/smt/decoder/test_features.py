@@ -23,7 +23,7 @@ def test_orientations_agree_with_naive(kind, data):
 @pytest.mark.parametrize(
     ("previous", "span", "expected"),
     [
-        # M, S, D as in Koehn et al. 2005; the last two columns tell left from right.
+        # M, S, D as in Koehn et al. 2005; `leftright` distinguishes only the two directions.
         (None, (0, 2), {"msd": 0, "mslr": 0, "monotonicity": 0, "leftright": 0}),
         (None, (1, 2), {"msd": 2, "mslr": 3, "monotonicity": 1, "leftright": 0}),
         ((0, 1), (2, 2), {"msd": 0, "mslr": 0, "monotonicity": 0, "leftright": 0}),
@@ -72,7 +72,7 @@ def test_a_type_of_the_source_alone():
         "wbe-msd-bidirectional-fe-collapseff",
     ],
 )  # fmt: skip
-def test_types_it_does_not_have(text):
+def test_unsupported_types_are_refused(text):
     with pytest.raises(ValueError, match="reordering type"):
         ReorderingModel.parse(text)
 
@@ -86,6 +86,6 @@ def test_the_layout_of_a_feature_vector():
     assert features.slices["LexicalReordering"] == slice(0, 6)
     assert features.slices["TranslationModel"] == slice(10, 14)
     assert (features.name("LM"), features.name("Distortion")) == ("KENLM0", "Distortion0")
-    # What train-model.perl writes.
+    # The weights that train-model.perl writes.
     assert features.default_weights().tolist() == [*[0.3] * 6, 0.3, 0.5, -1, 0.2, *[0.2] * 4]
     assert len(FeatureSet((5,))) == 9

@@ -1,4 +1,4 @@
-"""Forced decoding against all derivations of the reference."""
+"""Forced decoding, compared with all derivations of the reference."""
 
 import math
 import random
@@ -40,7 +40,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def random_pair(rng, longest):
-    """A model, a sentence, and a reference that it can often produce."""
+    """Return a model, a sentence, and a reference that the model can often produce."""
     sentence = random_sentence(rng, rng.randint(1, longest))
     model = random_model(rng, sentence, empty=0.1, tables=rng.choice([1, 1, 2]))
     for table, columns in enumerate(model.tables):
@@ -84,7 +84,9 @@ def naive_outcome(model, sentence, reference):
         return REACHED
     if set(range(len(sentence))) - {i for start, end, *_ in placed for i in range(start, end + 1)}:
         return UNCOVERED_SOURCE
-    if set(range(len(reference))) - {i for *_, place, e in placed for i in range(place, place + len(e.target))}:
+    if set(range(len(reference))) - {
+        i for *_, position, e in placed for i in range(position, position + len(e.target))
+    }:
         return UNPRODUCED_TARGET
     anywhere = replace(model, distortion_limit=-1)
     if any(True for _ in naive.forced_derivations(anywhere, sentence, reference, placed)):
@@ -93,16 +95,16 @@ def naive_outcome(model, sentence, reference):
 
 
 def check_derivation(model, sentence, reference, table, found, placed, leave_one_out=False):
-    """The derivation gives the reference within the limit, and its score is the naive one."""
+    """Check that the derivation produces the reference within the distortion limit, with the naive score."""
     entries = entries_in_order(model)
     steps = []
-    for number, start, end, place in zip(found.entries, found.starts, found.ends, found.places, strict=True):
+    for number, start, end, position in zip(found.entries, found.starts, found.ends, found.places, strict=True):
         words = tuple(sentence[start : end + 1])
         entry = entries[number] if number < len(entries) else model.known(words)[0]
         assert entry.copy == table.copies[number]
         assert entry.source == words
-        assert entry.target == tuple(reference[place : place + len(entry.target)])
-        steps.append((int(start), int(end), int(place), entry))
+        assert entry.target == tuple(reference[position : position + len(entry.target)])
+        steps.append((int(start), int(end), int(position), entry))
     naive.jumps(steps, len(sentence))
     assert [word for *_, entry in steps for word in entry.target] == reference
     assert naive.is_within_limit(steps, model.distortion_limit)
@@ -143,15 +145,15 @@ def test_partial_cover_agrees_with_naive(seed):
         assert math.isnan(result.score)
         return
     assert result.score == pytest.approx(max(scores), rel=1e-6, abs=1e-3)
-    # What is listed are entries that fit.
-    for number, start, end, place in zip(result.entries, result.starts, result.ends, result.places, strict=True):
+    # The listed entries match the sentence and the reference.
+    for number, start, end, position in zip(result.entries, result.starts, result.ends, result.places, strict=True):
         words = [table.target_symbols.words[w] for w in table.targets[number]]
-        assert words == reference[place : place + len(words)]
+        assert words == reference[position : position + len(words)]
         assert end - start + 1 == np.diff(table.index.offsets)[table.sources_of(np.array([number]))[0]]
 
 
 def phrase_model(pairs, **changes):
-    """A model with these entries; every feature counts a little."""
+    """Return a model with these entries, in which every feature has a small weight."""
     entries = [Entry(tuple(s.split()), tuple(t.split()), (-1.0, -1.0, -1.0, -1.0)) for s, t in pairs]
     weights = {name: [0.1] for name in ("Distortion", "LM", "WordPenalty", "PhrasePenalty")}
     return naive.Model(entries, {**weights, "TranslationModel": [0.25] * 4}, **changes)
@@ -167,9 +169,9 @@ def phrase_model(pairs, **changes):
         ([(b"a", b"v"), (b"b", b"w")], b"a b", b"v w x", 6, UNPRODUCED_TARGET),
         ([(b"a", b"v"), (b"b", b"w")], b"a b", b"v w v", 6, NO_COMBINATION),
         ([(b"a", b"v"), (b"a b", b"v w")], b"a b", b"v w", 6, REACHED),
-        # A source word left over, a reference word left over.
+        # Every choice of entries leaves a source word or a reference word uncovered.
         ([(b"a", b"v w"), (b"b", b"w")], b"a b", b"v w", 6, NO_COMBINATION),
-        # Words that no entry translates alone are copied.
+        # Words without an entry of their own are copied.
         ([(b"a", b"v")], b"a 1984", b"v 1984", 6, REACHED),
         ([(b"a", b"v"), (b"1984", b"w")], b"a 1984", b"v 1984", 6, UNCOVERED_SOURCE),
         # An entry without target words is not used.
@@ -203,7 +205,7 @@ def test_a_partial_cover_uses_what_it_can():
     # In target order.
     assert result.places.tolist() == sorted(result.places.tolist())
     assert result.score < -1000
-    # Nothing at all can be used.
+    # No entry can be used.
     result, _ = decode(phrase_model([(b"a", b"v")]), [b"a"], [b"w"], partial=True)
     assert (result.outcome, len(result.entries)) == (UNCOVERED_SOURCE, 0)
 
@@ -216,16 +218,16 @@ def counted(counts, scores=(0.5, 0.25, 0.125, 0.0625)):
 @pytest.mark.parametrize(
     ("counts", "sentence", "reference", "inverse", "direct"),
     [
-        # c(t) c(s) c(s,t): one occurrence of three is this sentence's.
+        # c(t), c(s), c(s,t): one of three occurrences is in this sentence.
         ((8, 5, 3), b"a", b"v", 2 / 7, 2 / 4),
         ((3, 3, 3), b"a", b"v", 1, 1),
-        # Two source words and two target words: four ways to place the entry, all its occurrences and one more.
+        # Two source words and two target words: four placements of the entry, which has five occurrences.
         ((20, 10, 5), b"a a", b"v v", 1 / 16, 1 / 6),
-        # Seen nowhere else: exp(-5) a word.
+        # Not seen elsewhere: exp(-5) per word.
         ((8, 5, 1), b"a", b"v", math.exp(-10), math.exp(-10)),
     ],
 )
-def test_leave_one_out_of_hand_computed_cases(counts, sentence, reference, inverse, direct):
+def test_leave_one_out_by_hand(counts, sentence, reference, inverse, direct):
     weights = {name: [0.0] for name in ("Distortion", "LM", "WordPenalty", "PhrasePenalty")}
     model = naive.Model([counted(counts)], {**weights, "TranslationModel": [1.0, 10.0, 100.0, 1000.0]})
     kept = 10 * math.log(0.25) + 1000 * math.log(0.0625)
@@ -237,12 +239,12 @@ def test_leave_one_out_of_hand_computed_cases(counts, sentence, reference, inver
     assert result.score == pytest.approx(len(sentence.split()) * expected, rel=1e-5)
 
 
-def test_leave_one_out_prefers_what_was_seen_elsewhere():
-    sure, seen = (0.0,) * 4, (math.log(0.5),) * 4
+def test_leave_one_out_prefers_entries_seen_elsewhere():
+    certain, even_odds = (0.0,) * 4, (math.log(0.5),) * 4
     entries = [
-        Entry((b"a", b"b"), (b"v", b"w"), sure, counts=(1, 1, 1)),
-        Entry((b"a",), (b"v",), seen, counts=(8, 8, 4)),
-        Entry((b"b",), (b"w",), seen, counts=(8, 8, 4)),
+        Entry((b"a", b"b"), (b"v", b"w"), certain, counts=(1, 1, 1)),
+        Entry((b"a",), (b"v",), even_odds, counts=(8, 8, 4)),
+        Entry((b"b",), (b"w",), even_odds, counts=(8, 8, 4)),
     ]
     weights = {name: [0.0] for name in ("Distortion", "LM", "WordPenalty", "PhrasePenalty")}
     model = naive.Model(entries, {**weights, "TranslationModel": [0.2] * 4})
@@ -275,9 +277,9 @@ def test_many_pairs_on_threads_and_their_counts():
     alone = list(decoder.decode_all(texts, Phrases.from_lists(references)))
     shared = list(decoder.decode_all(texts, Phrases.from_lists(references), threads=2))
     assert len(alone) == 50
-    for one, other in zip(alone, shared, strict=True):
-        assert one.outcome == other.outcome == (REACHED if len(one.entries) else EMPTY)
-        assert one.entries.tolist() == other.entries.tolist()
+    for single, threaded in zip(alone, shared, strict=True):
+        assert single.outcome == threaded.outcome == (REACHED if len(single.entries) else EMPTY)
+        assert single.entries.tolist() == threaded.entries.tolist()
     uses = count_pairs(alone, table)
     expected = np.zeros(len(table), int)
     for derivation in alone:

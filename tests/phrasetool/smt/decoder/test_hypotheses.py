@@ -27,9 +27,9 @@ from tests.phrasetool.smt.decoder.drawn_spans import EMPTY, spans
 
 @given(spans())
 def test_coverage_is_a_set(drawn):
-    n, result = drawn
+    n, covered_spans = drawn
     gap, mask, covered = 0, EMPTY, set()
-    for start, end in result:
+    for start, end in covered_spans:
         gap, mask = cover(gap, np.uint64(mask), start, end)
         covered |= set(range(start, end + 1))
         assert gap == next(i for i in range(n + 1) if i not in covered)
@@ -49,7 +49,7 @@ KEY = ("mask", "gap", "language_state", "state_span", "forward_class")
 
 @st.composite
 def hypotheses(draw):
-    """Few keys, so that many are equal; totals without ties."""
+    """Draw hypotheses with few keys, so that many are equal, and totals without ties."""
     count = draw(st.integers(1, 60))
     keys = draw(st.lists(st.tuples(*[st.integers(0, 2)] * len(KEY)), min_size=1, max_size=12))
     totals = np.random.default_rng(draw(st.integers(0, 10**6))).permutation(count) / 3.0
@@ -69,7 +69,7 @@ def fill(found, size, beam, keep_arcs):
 
 
 @given(hypotheses(), st.booleans())
-def test_equal_hypotheses_recombine_and_nothing_else_does(found, keep_arcs):
+def test_equal_hypotheses_recombine_and_no_others_do(found, keep_arcs):
     pool, used, stacks = fill(found, 1000, -np.inf, keep_arcs)
     best = {}
     for key, total in found:
@@ -79,7 +79,7 @@ def test_equal_hypotheses_recombine_and_nothing_else_does(found, keep_arcs):
     if not keep_arcs:
         assert used == len(best)
         return
-    # Every hypothesis hangs on the best of its equals.
+    # Every hypothesis is in the chain of the best one with the same key.
     assert used == len(found)
     for i in kept:
         chain, number = [], i
@@ -102,7 +102,7 @@ def test_a_stack_keeps_the_best(found, size, keep_arcs):
 
 
 @given(hypotheses(), st.sampled_from([-0.4, -1.0, -5.0]))
-def test_what_falls_below_the_beam_stays_in_a_stack_that_is_not_full(found, beam):
+def test_hypotheses_that_fall_below_the_beam_are_kept_until_the_stack_is_full(found, beam):
     pool, _, stacks = fill(found, 1000, beam, False)
     best, highest = {}, -np.inf
     for key, total in found:
@@ -117,7 +117,7 @@ def test_what_falls_below_the_beam_stays_in_a_stack_that_is_not_full(found, beam
 @pytest.mark.parametrize("apart", [1, 7, 20])
 @given(st.integers(0, 300), st.integers(0, 10**6))
 def test_a_stack_is_sorted_by_total_and_then_by_age(apart, count, seed):
-    """Wherever in the pool its hypotheses are."""
+    """The order does not depend on where in the pool the hypotheses are."""
     totals = np.random.default_rng(seed).integers(0, 40, count).astype(np.float64)
     pool, stacks = np.zeros(count * apart + 1, HYPOTHESIS), make_stacks(2, 1000, -np.inf)
     for number, total in enumerate(totals):
@@ -129,7 +129,7 @@ def test_a_stack_is_sorted_by_total_and_then_by_age(apart, count, seed):
 
 
 def stack_of(totals, size, beam, keeps_ties):
-    """The totals that a stack keeps of hypotheses that do not recombine."""
+    """Return the totals that a stack keeps of hypotheses that do not recombine."""
     pool, stacks, used = np.zeros(len(totals) + 1, HYPOTHESIS), make_stacks(2, size, beam, keeps_ties), 0
     for number, total in enumerate(totals):
         pool[used]["total"], pool[used]["language_state"] = total, number
@@ -141,7 +141,7 @@ def stack_of(totals, size, beam, keeps_ties):
 def test_a_full_stack_is_cut_at_the_beam(keeps_ties):
     totals = [-6.0, -5.0, -2.0, 0.0]
     assert stack_of(totals, 4, -5.0, keeps_ties) == [0.0, -2.0, -5.0, -6.0]
-    # The hypothesis exactly at the beam goes, too.
+    # The hypothesis exactly at the beam is removed, too.
     assert stack_of(totals, 3, -5.0, keeps_ties) == [0.0, -2.0]
 
 
@@ -176,29 +176,29 @@ def test_what_recombination_compares_of_a_span():
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, 1, 1 << 63, (1 << 64) - 1]), st.integers(-1, 2)), max_size=40))
-def test_what_has_equal_keys_is_chained_in_order(keys):
+def test_rows_with_equal_keys_are_chained_in_order(keys):
     firsts, following = chains(np.array([a for a, _ in keys], np.uint64), np.array([b for _, b in keys], np.int32))
-    collected = []
+    result = []
     for first in firsts.tolist():
         chain = [first]
         while following[chain[-1]] >= 0:
             chain.append(int(following[chain[-1]]))
-        collected.append(chain)
+        result.append(chain)
     expected = {}
     for number, key in enumerate(keys):
         expected.setdefault(key, []).append(number)
-    assert collected == list(expected.values())
+    assert result == list(expected.values())
 
 
 @given(spans(length=st.integers(1, 12), most=5), st.data())
 def test_future_after_is_the_sum_over_the_gaps(drawn, data):
-    n, actual = drawn
+    n, covered_spans = drawn
     rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
     future = rng.normal(-5, 2, (n + 1, n + 1))
     future[np.arange(n + 1), np.arange(n + 1)] = 0
 
     def total(covered):
-        """Over the maximal runs of words that are not covered."""
+        """Return the sum over the maximal runs of words that are not covered."""
         result, i = 0.0, 0
         while i < n:
             j = i
@@ -210,7 +210,7 @@ def test_future_after_is_the_sum_over_the_gaps(drawn, data):
 
     gap, mask, covered = 0, EMPTY, set()
     before = future[0, n]
-    for start, end in actual:
+    for start, end in covered_spans:
         before = future_after(future, before, gap, np.uint64(mask), n, start, end)
         gap, mask = cover(gap, np.uint64(mask), start, end)
         covered |= set(range(start, end + 1))

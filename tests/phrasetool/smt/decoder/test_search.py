@@ -1,4 +1,4 @@
-"""Both searches against a decoder that tries everything."""
+"""Stack and cube search, compared with an exhaustive decoder."""
 
 import random
 from dataclasses import replace
@@ -49,19 +49,19 @@ def check_long(model, translator, sentence, ids, options):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_sentences_longer_than_the_window(language_models, seed):
-    """More words than a coverage window has bits, with and without a distortion limit."""
+    """Sentences may have more words than a coverage window has bits, with and without a distortion limit."""
     rng = random.Random(seed)
     sentence = random_sentence(rng, rng.choice([64, 65, 100, 150]))
     model = random_model(rng, sentence[:12], language_models.kenlm[0])
     model = replace(model, distortion_limit=[-1, 6, 70][seed % 3], table_limit=20)
-    # Jumps cost nothing or less, so that gaps stay open for long.
+    # Jumps are free or rewarded, so that gaps stay open for long.
     model.weights["Distortion"] = [-0.3 if seed < 3 else 0.0]
     translator, texts = translator_of(model, [sentence], language_models.ours[0])
     check_long(model, translator, sentence, texts[0], search_options(model, stack_size=10, pop_limit=50))
 
 
 def test_no_gap_stays_open_beyond_the_window(language_models):
-    """Every jump is rewarded; the limit of 63 words is what keeps the first word from coming last."""
+    """Every jump is rewarded, but the limit of 63 words prevents the first word from being translated last."""
     rng = random.Random(1)
     sentence = [b"a", *[b"b"] * 90]
     model = random_model(rng, sentence, language_models.kenlm[0])
@@ -102,7 +102,7 @@ def test_an_empty_translation_scores_no_words(language_models):
 
 
 def spans_allowed(limit, length):
-    """The orders of `length` single words that our search can take, by asking for all derivations."""
+    """Return the orders of `length` single words within the distortion limit, by the naive decoder."""
     return {
         tuple(start for start, _, _ in d)
         for d in naive.derivations(single_words(limit, length), [b"%d" % i for i in range(length)])
@@ -128,7 +128,7 @@ def test_distortion_limit(language_models, limit):
         }
         assert len(orders) == len(result)
         assert orders == spans_allowed(limit, 5)
-    # What Moses' two conditions say of single words.
+    # Consequences of Moses' two conditions for single words.
     assert ((1, 0, 2, 3, 4) in orders) == (limit < 0 or limit >= 2)
     assert ((2, 0, 1, 3, 4) in orders) == (limit < 0 or limit >= 3)
     assert (0, 1, 2, 3, 4) in orders

@@ -1,4 +1,4 @@
-"""Two phrase tables and two language models, one of them a binary file of kenlm, against a decoder that tries all."""
+"""Two phrase tables and two language models, one a binary kenlm file, compared with an exhaustive decoder."""
 
 import random
 from pathlib import Path
@@ -24,7 +24,7 @@ BINARY = Path(__file__).parents[3] / "golden/kenlm/model.probing"
 
 @pytest.fixture(scope="module")
 def two(language_models):
-    """The models of kenlm, and ours."""
+    """Return the models as loaded by kenlm, and by phrasetool."""
     paths = [str(BINARY), str(language_models.paths[1])]
     return [kenlm.Model(path) for path in paths], load_language_models(paths, [*TARGET, UNKNOWN, b"a", b"b", b"c"])
 
@@ -61,7 +61,7 @@ def test_n_best_lists_are_complete(two, seed):
 
 
 def test_many_states(two):
-    """More states than there is room for at first, in sentences that are longer than a window; the same is found."""
+    """More states than the initial memory holds do not change the result, in sentences longer than a window."""
     rng = random.Random(5)
     sentence = random_sentence(rng, 90)
     model = random_model(rng, sentence[:20], two[0], tables=2)

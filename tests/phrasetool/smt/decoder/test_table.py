@@ -1,4 +1,4 @@
-"""Finding phrases, and the copies of unknown words."""
+"""Look-up of phrases, and copies of unknown words."""
 
 import math
 import random
@@ -68,7 +68,7 @@ def entries(pairs, source, target):
 
 def test_words_without_an_entry_of_their_own_are_copied():
     source, target = Symbols(), Symbols()
-    # `haus` stands in a longer phrase, which does not help it; `ist` stands alone, with nothing to say.
+    # `haus` occurs only in a longer phrase and is copied; `ist` has an entry of its own, with an empty target.
     pairs = [(b"das haus", b"the house"), (b"ist", b""), (b"das", b"the"), (b"das haus", b"house"), (b"das", b"that")]
     result = entries(pairs, source, target)
     text = source.read_lines(b"das haus ist neu\n")
@@ -77,13 +77,13 @@ def test_words_without_an_entry_of_their_own_are_copied():
         (source.join(table.index.words[slice(*table.index.offsets[s : s + 2])]), target.join(table.targets[e]))
         for e, s in enumerate(table.entry_sources.tolist())
     ]
-    # By source, in order of first occurrence; within a source, as they were.
+    # Rows are grouped by source in order of first occurrence; within a source, the order is unchanged.
     copies = [(b"haus", b"haus"), (b"neu", b"neu")]
     in_order = [pairs[0], pairs[3], pairs[1], pairs[2], pairs[4], *copies]
     assert rows == in_order
     assert table.copies.tolist() == [row in copies for row in rows]
     assert table.sources_of(np.arange(len(table))).tolist() == table.entry_sources.tolist()
-    # Their scores are 0, one word is aligned with one, and nobody counted them.
+    # Copies have scores of 0, a one-to-one alignment and no counts.
     assert table.scores[-2:].tolist() == [[0, 0], [0, 0]]
     assert table.reordering[-2:].tolist() == [[0] * 3] * 2
     assert [a.tolist() for a in table.alignments][-3:] == [[0, 257], [0], [0]]
@@ -121,7 +121,7 @@ def naive(sentence, sources):
 
 
 def test_tokens_inside_of_phrases_that_occur():
-    seen = set()
+    outcomes = set()
     for seed in range(40):
         rng = random.Random(seed)
         sentences = [random_sentence(rng, rng.randint(0, 7)) for _ in range(4)]
@@ -131,8 +131,8 @@ def test_tokens_inside_of_phrases_that_occur():
         sources = {entry.source for entry in model.entries}
         expected = [token for sentence in sentences for token in naive(sentence, sources)]
         assert covered_tokens(table, texts).tolist() == expected
-        seen.update(expected)
-    assert seen == {True, False}
+        outcomes.update(expected)
+    assert outcomes == {True, False}
 
 
 @pytest.mark.parametrize("best", [1, 2, 100])
@@ -149,8 +149,8 @@ def test_words_of_the_best_entries_that_occur(best):
             for source in range(len(table.first) - 1):
                 offsets = table.index.offsets
                 phrase = [words[w] for w in table.index.words[offsets[source] : offsets[source + 1]]]
-                places = range(len(sentence) - len(phrase) + 1)
-                if any(sentence[i : i + len(phrase)] == phrase for i in places):
+                positions = range(len(sentence) - len(phrase) + 1)
+                if any(sentence[i : i + len(phrase)] == phrase for i in positions):
                     entries = range(table.first[source], table.first[source + 1])
                     ranked = sorted(entries, key=lambda entry: -table.scores[entry].sum())[:best]
                     line.update(w for entry in ranked if not table.copies[entry] for w in table.targets[entry])
@@ -160,7 +160,7 @@ def test_words_of_the_best_entries_that_occur(best):
     assert {0, 1, 2} <= sizes
 
 
-def test_a_copy_is_no_translation():
+def test_copies_are_not_translations():
     model = random_model(random.Random(1), [b"a"])
     model.entries.clear()
     table, texts = table_of(model, [[b"a", b"b"], []])

@@ -1,4 +1,4 @@
-"""Which entries of a source are tried, and what is known of them beforehand."""
+"""Selection of the entries of each source phrase, and the scores that are computed before the search."""
 
 import random
 from dataclasses import replace
@@ -27,7 +27,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def crowded_model(seed, language_models):
-    """A model in which some sources have dozens of entries."""
+    """Return a model in which some sources have dozens of entries, a sentence and a language model."""
     rng = random.Random(seed)
     number = rng.randrange(len(language_models.ours))
     sentence = random_sentence(rng, 4)
@@ -41,28 +41,28 @@ def crowded_model(seed, language_models):
 
 
 def chosen(model, translator, sentence):
-    """The options of each source, as entries."""
+    """Return the options of each source, as entries."""
     options, entries = translator.options, entries_in_order(model)
-    collected = {}
+    entries_by_source = {}
     for source in range(len(translator.table.first) - 1):
         first, last = translator.table.index.offsets[source : source + 2]
         words = tuple(translator.table.source_symbols.words[w] for w in translator.table.index.words[first:last])
         numbers = options.entries[options.first[source] : options.first[source + 1]].tolist()
-        collected[words] = [entries[n] if n < len(entries) else model.known(words)[0] for n in numbers]
-    return collected
+        entries_by_source[words] = [entries[n] if n < len(entries) else model.known(words)[0] for n in numbers]
+    return entries_by_source
 
 
 @settings(max_examples=60)
 @given(SEEDS)
-def test_the_best_in_isolation_within_the_table_limit(language_models, seed):
-    model, sentence, ours = crowded_model(seed, language_models)
-    translator, _ = translator_of(model, [sentence], ours)
+def test_options_are_the_best_entries_within_the_table_limit(language_models, seed):
+    model, sentence, language_model = crowded_model(seed, language_models)
+    translator, _ = translator_of(model, [sentence], language_model)
     result = chosen(model, translator, sentence)
     assert result.keys() == {entry.source for entry in model.entries} | {
         (word,) for word in sentence if not any(entry.source == (word,) for entry in model.entries)
     }
     for words, options in result.items():
-        # Sorted by score; entries with equal scores may have been exchanged.
+        # Scores are compared because entries with equal scores may be in another order.
         expected = sorted(map(model.isolated, model.options(words)), reverse=True)
         assert list(map(model.isolated, options)) == pytest.approx(expected, rel=1e-5, abs=1e-4)
 
@@ -70,8 +70,8 @@ def test_the_best_in_isolation_within_the_table_limit(language_models, seed):
 @settings(max_examples=40)
 @given(SEEDS)
 def test_scores_of_options(language_models, seed):
-    model, sentence, ours = crowded_model(seed, language_models)
-    translator, _ = translator_of(model, [sentence], ours)
+    model, sentence, language_model = crowded_model(seed, language_models)
+    translator, _ = translator_of(model, [sentence], language_model)
     options, entries = translator.options, entries_in_order(model)
     for k, number in enumerate(options.entries.tolist()):
         if number >= len(entries):
@@ -82,35 +82,35 @@ def test_scores_of_options(language_models, seed):
 
 @settings(max_examples=40)
 @given(SEEDS, st.lists(st.sampled_from([*TARGET, UNKNOWN]), max_size=4))
-def test_the_words_of_an_option_after_any_context(language_models, seed, context):
-    """With the short cut where the context no longer matters."""
-    model, sentence, ours = crowded_model(seed, language_models)
-    translator, _ = translator_of(model, [sentence], ours)
-    for begin in (ours.begin_state, 0):
-        _, state = score_words(ours, ours.ids(context), begin)
+def test_language_model_scores_of_options_after_any_context(language_models, seed, context):
+    """The scores include the shortcut for words whose context no longer matters."""
+    model, sentence, language_model = crowded_model(seed, language_models)
+    translator, _ = translator_of(model, [sentence], language_model)
+    for begin in (language_model.begin_state, 0):
+        _, state = score_words(language_model, language_model.ids(context), begin)
         for k in range(0, len(translator.options.entries), 3):
             first, last = translator.options.word_offsets[k : k + 2]
-            scores, end = score_words(ours, translator.options.words[first:last], state)
-            total, result = score_option(ours.automaton, translator.options, k, state)
+            scores, end = score_words(language_model, translator.options.words[first:last], state)
+            total, result = score_option(language_model.automaton, translator.options, k, state)
             assert (total, result) == (pytest.approx(float(scores.sum()), abs=1e-5), end)
 
 
 @settings(max_examples=40)
 @given(SEEDS)
 def test_forward_classes_are_equal_where_forward_scores_are(language_models, seed):
-    model, sentence, ours = crowded_model(seed, language_models)
-    options = translator_of(model, [sentence], ours)[0].options
+    model, sentence, language_model = crowded_model(seed, language_models)
+    options = translator_of(model, [sentence], language_model)[0].options
     rows = [tuple(row) for row in options.forward.tolist()]
     for i in range(0, len(rows), 3):
         for j in range(len(rows)):
             assert (rows[i] == rows[j]) == (options.forward_classes[i] == options.forward_classes[j])
 
 
-def test_other_weights_are_as_if_all_were_loaded_again(language_models):
-    model, sentence, ours = crowded_model(3, language_models)
-    translator, _ = translator_of(model, [sentence], ours)
+def test_changed_weights_give_the_same_options_as_loading_again(language_models):
+    model, sentence, language_model = crowded_model(3, language_models)
+    translator, _ = translator_of(model, [sentence], language_model)
     changed = replace(model, weights={name: [w + 0.25 for w in values] for name, values in model.weights.items()})
-    expected = translator_of(changed, [sentence], ours)[0].options
+    expected = translator_of(changed, [sentence], language_model)[0].options
     result = translator.with_weights(weight_vector(changed)).options
     for name in TranslationOptions._fields:
         assert np.array_equal(getattr(result, name), getattr(expected, name)), name
@@ -125,7 +125,7 @@ def test_the_earlier_entry_wins_a_tie(language_models):
 
 
 def test_weights_must_fit(language_models):
-    model, sentence, ours = crowded_model(3, language_models)
-    translator, _ = translator_of(model, [sentence], ours)
+    model, sentence, language_model = crowded_model(3, language_models)
+    translator, _ = translator_of(model, [sentence], language_model)
     with pytest.raises(ValueError, match="weights for"):
         translator.with_weights(weight_vector(model)[:-1])

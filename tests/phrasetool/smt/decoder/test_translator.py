@@ -21,7 +21,7 @@ from tests.phrasetool.smt.decoder.decoded_examples import check_features, exampl
 
 @pytest.fixture(scope="module")
 def text_model(language_models):
-    """One model and many sentences, some empty."""
+    """Return one model and many sentences, some of them empty, with a translator and the sentences in its ids."""
     rng = random.Random(2)
     sentences = [random_sentence(rng, rng.choice([0, 1, 2, 5, 9, 20])) for _ in range(25)]
     model = random_model(rng, sentences[4] + sentences[5], language_models.kenlm[1])
@@ -36,10 +36,10 @@ def test_threads_do_not_change_translations(text_model, algorithm, n_best):
     alone = list(translator.translate_all(texts, options, n_best))
     shared = list(translator.translate_all(texts, options, n_best, threads=2))
     assert len(alone) == len(sentences)
-    for one, other, sentence in zip(alone, shared, sentences, strict=True):
-        for a, b in zip((*one.steps, one.features), (*other.steps, other.features), strict=True):
+    for single, threaded, sentence in zip(alone, shared, sentences, strict=True):
+        for a, b in zip((*single.steps, single.features), (*threaded.steps, threaded.features), strict=True):
             assert np.array_equal(a, b)
-        check_features(model, translator, sentence, one)
+        check_features(model, translator, sentence, single)
 
 
 def test_an_empty_sentence(text_model):
@@ -68,13 +68,13 @@ def test_unknown_words_are_copied_and_cost_a_hundred_each(language_models):
     weights = {name: [0.0] for name in ("Distortion", "LM", "WordPenalty", "PhrasePenalty", "TranslationModel")}
     model = naive.Model(entries, weights, language_models.kenlm[0], distortion_limit=0, unknown_weight=0.5)
     translator, texts = translator_of(model, [[b"a", b"b", b"c", b"q"], [b"b", b"a"]], language_models.ours[0])
-    one, two = translator.translate_all(texts, search_options(model))
-    # `b` and `c` are unknown, but not where the longer phrase fits.
-    assert translator.text(one) == b"v w q"
-    assert translator.text(two) == b"b v"
-    assert one.steps.scores.tolist() == two.steps.scores.tolist() == [-50]
+    first, second = translator.translate_all(texts, search_options(model))
+    # `b` and `c` are unknown, except where the longer phrase matches.
+    assert translator.text(first) == b"v w q"
+    assert translator.text(second) == b"b v"
+    assert first.steps.scores.tolist() == second.steps.scores.tolist() == [-50]
     assert translator.features.slices["TranslationModel"] == slice(4, 5)
-    assert one.features.tolist()[0][3:] == [3, 0]
+    assert first.features.tolist()[0][3:] == [3, 0]
 
 
 def test_a_word_that_the_table_was_not_loaded_for(text_model):
@@ -95,7 +95,7 @@ def test_a_word_without_any_option(language_models):
             translator.translate(np.array([0, number], np.int32), SearchOptions(algorithm))
 
 
-def test_the_table_limit_is_the_translators(text_model):
+def test_the_table_limit_must_be_that_of_the_translator(text_model):
     model, _, translator, texts = text_model
     with pytest.raises(ValueError, match="table limit"):
         translator.translate(texts[0], SearchOptions(table_limit=model.table_limit + 1))
@@ -113,7 +113,7 @@ def test_options_out_of_range(wrong):
         SearchOptions(**wrong)
 
 
-def test_what_options_mean():
+def test_values_derived_from_options():
     assert [longest_jump(limit) for limit in (-1, 0, 6, 63, 64)] == [63, 0, 6, 63, 63]
     assert SearchOptions().beam == pytest.approx(-11.5129, abs=1e-4)
     assert SearchOptions(beam_threshold=0).beam == -math.inf

@@ -28,7 +28,7 @@ WORDS = ["the", "a", "house", "tree", "is", "was", "green", "red", "big", ".", "
 
 @st.composite
 def corpora(draw):
-    """(sentence of each candidate, candidates, references)."""
+    """Draw (sentence of each candidate, candidates, references)."""
     size = draw(st.integers(1, 4))
     references = draw(st.lists(st.lists(SENTENCES, min_size=size, max_size=size), min_size=1, max_size=3))
     numbers = draw(st.lists(st.integers(0, size - 1), max_size=12))
@@ -162,7 +162,7 @@ def test_half_a_match_more_counts_little_in_a_corpus():
 
 
 def corpus(seed, sentences, noise):
-    """References, and translations with some of their words changed."""
+    """Return references, and translations with some of their words changed."""
     rng = random.Random(seed)
     references = [" ".join(rng.choices(WORDS, k=rng.randint(1, 12))) for _ in range(sentences)]
     systems = []
@@ -173,23 +173,25 @@ def corpus(seed, sentences, noise):
 
 
 @pytest.mark.parametrize(("seed", "sentences"), [(1, 300), (2, 40), (3, 3)])
-def test_figures_are_sacrebleu_s(seed, sentences):
+def test_scores_intervals_and_p_values_are_those_of_sacrebleu(seed, sentences):
     references, systems = corpus(seed, sentences, (0.2, 0.25, 0.5))
     expected = evaluate(systems, [references], metrics=["bleu"])[0].systems
     draw = Bootstrap(sentences)
     result = [draw(sentence_statistics(system, references)) for system in systems]
-    for ours, theirs in zip(result, expected, strict=True):
-        assert ours.bleu == pytest.approx(theirs.score, abs=1e-9)
-        low, high = ours.interval
-        assert (high - low) / 2 == pytest.approx(theirs.interval, abs=1e-6 if ours is not result[0] else 1.5)
-        assert low <= np.median(ours.samples) <= high
-    for ours, theirs in zip(result[1:], expected[1:], strict=True):
-        assert ours.p_value(result[0]) == theirs.p_value
+    for our_system, sacrebleu_system in zip(result, expected, strict=True):
+        assert our_system.bleu == pytest.approx(sacrebleu_system.score, abs=1e-9)
+        low, high = our_system.interval
+        assert (high - low) / 2 == pytest.approx(
+            sacrebleu_system.interval, abs=1e-6 if our_system is not result[0] else 1.5
+        )
+        assert low <= np.median(our_system.samples) <= high
+    for our_system, sacrebleu_system in zip(result[1:], expected[1:], strict=True):
+        assert our_system.p_value(result[0]) == sacrebleu_system.p_value
     assert result[0].p_value(result[0]) == 1
 
 
 def test_orders_without_a_match():
-    """Smoothed as sacrebleu does it; with too short a text, and with no match at all, 0."""
+    """Orders without a match are smoothed as in sacrebleu; the score is 0 for too short texts and without any match."""
     for hypothesis, reference in ((["a b x d"], ["a b c d"]), (["a"], ["a"]), (["x y"], ["a b"]), ([""], ["a"])):
         expected = evaluate([hypothesis], [reference], metrics=["bleu"], samples=2)[0].systems[0].score
         assert bleu_of_sums(sentence_statistics(hypothesis, reference).sum(0)) == pytest.approx(expected, abs=1e-9)

@@ -22,7 +22,7 @@ from phrasetool.smt.evaluation.metrics import (
 )
 
 WORDS = ["a", "man", "in", "the", "blue", "shirt", "rides", "two", "dogs", "."]
-# Candidate, reference, and what rouge-score 0.1.2 gives with words as spaces separate them.
+# Candidate, reference, and ROUGE-1 and ROUGE-2 by rouge-score 0.1.2, for words separated by spaces.
 GOLDEN = [
     ("police kill the gunman", "police killed the gunman", 0.75, 0.3333333333333333),
     ("the gunman kill police", "police killed the gunman", 0.75, 0.3333333333333333),
@@ -39,7 +39,7 @@ TEXTS = st.lists(st.sampled_from("abc"), max_size=7)
 
 
 def corpus(seed, size=60):
-    """A reference, a good and a bad translation."""
+    """Return a reference, a good and a bad translation."""
     rng = np.random.default_rng(seed)
     truth = [rng.choice(WORDS, 9).tolist() for _ in range(size)]
 
@@ -54,17 +54,17 @@ SENTENCES = 10
 
 @pytest.fixture(scope="module")
 def redrawn():
-    """Differences of texts that are drawn again, one sample after another, and scored by sacrebleu; by metric."""
+    """Return, for each metric, the sorted score differences of bootstrap samples, each scored by sacrebleu."""
     truth, good, bad = corpus(4, SENTENCES)
-    collected = []
+    differences_by_metric = []
     for metric in BLEU(tokenize="none"), CHRF(), TER():
         differences = []
         for drawn in np.random.default_rng(5).choice(SENTENCES, size=(1000, SENTENCES), replace=True):
             better, worse, reference = ([lines[i] for i in drawn] for lines in (good, bad, truth))
             scores = [metric.corpus_score(lines, [reference]).score for lines in (better, worse)]
             differences.append(scores[1] - scores[0])
-        collected.append(sorted(differences))
-    return collected
+        differences_by_metric.append(sorted(differences))
+    return differences_by_metric
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "approximate-randomization"])
@@ -108,19 +108,19 @@ def test_scores_are_sacrebleus():
     assert all(report.systems[0].p_value is None for report in alone + reports)
 
 
-def test_signatures_tell_how_it_was_done():
+def test_signatures_describe_the_evaluation():
     truth, good, bad = corpus(1)
-    (one,) = evaluate([good], [truth, bad], metrics=["bleu"], tokenize="13a", samples=50, seed=7)
-    assert one.signature.startswith("nrefs:2|bs:50|seed:7|case:mixed|eff:no|tok:13a|smooth:exp|version:")
-    (two,) = evaluate([good, bad], [truth], metrics=["chrf"], test="approximate-randomization", samples=60)
-    assert two.signature.startswith("nrefs:1|bs:1000|ar:60|seed:12345|")
+    (bleu,) = evaluate([good], [truth, bad], metrics=["bleu"], tokenize="13a", samples=50, seed=7)
+    assert bleu.signature.startswith("nrefs:2|bs:50|seed:7|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    (chrf,) = evaluate([good, bad], [truth], metrics=["chrf"], test="approximate-randomization", samples=60)
+    assert chrf.signature.startswith("nrefs:1|bs:1000|ar:60|seed:12345|")
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "approximate-randomization"])
-def test_a_real_difference_is_told_from_none(test):
+def test_a_real_difference_is_distinguished_from_none(test):
     truth, good, bad = corpus(2)
-    shuffled = [good[0], *good[1:]]
-    for report in evaluate([good, bad, shuffled], [truth], test=test, samples=300):
+    copied = [good[0], *good[1:]]
+    for report in evaluate([good, bad, copied], [truth], test=test, samples=300):
         first, worse, same = report.systems
         assert first.difference is None
         assert worse.difference == worse.score - first.score
@@ -138,7 +138,7 @@ def test_a_small_difference_is_not_significant():
         assert report.systems[1].p_value > 0.05
 
 
-def test_the_seed_is_all_that_is_random(monkeypatch):
+def test_results_depend_on_no_randomness_but_the_seed(monkeypatch):
     truth, good, bad = corpus(4)
     monkeypatch.setenv("SACREBLEU_SEED", "99")
     runs = [evaluate([good, bad], [truth], metrics=["bleu"], samples=100, seed=seed) for seed in (1, 1, 2)]
@@ -231,34 +231,36 @@ def test_systems_of_several_runs_have_a_deviation():
         (0.049, (-1.5, -0.5), True),
         (0.05, (0.5, 1.5), False),
         (1.0, (0.5, 1.5), False),
-        # Where both disagree, a difference is not called significant.
+        # If p-value and interval disagree, a difference is not called significant.
         (0.03, (-0.02, 1.1), False),
         (0.03, (0.0, 1.1), False),
     ],
 )
-def test_what_is_significant(p, interval, expected):
+def test_significance_requires_the_p_value_and_the_interval(p, interval, expected):
     system = SystemScore(1, 1, 1, 1, p, *interval)
     assert any_significant([report(), report(system)]) is expected
     assert score_lines(report(system), ["a", "b"])[2].endswith(" *") is expected
 
 
 def test_runs_of_a_system_count_together():
-    """Against BLEU of our own: samples of statistics that are summed over the runs, as in experiments."""
+    """Results agree with our own bootstrap of BLEU statistics that are summed over the runs, as in experiments."""
     truth, good, bad = corpus(7)
     again = corpus(8)[1]
     texts = [good, again[:20] + good[20:], bad, bad[:30] + good[30:]]
     (bleu, ter) = evaluate(texts, [truth], metrics=("bleu", "ter"), runs=2)
     counts = [sentence_statistics(text, truth) for text in texts]
-    one, other = (Bootstrap(len(truth))(counts[i] + counts[i + 1]) for i in (0, 2))
+    first_bootstrap, second_bootstrap = (Bootstrap(len(truth))(counts[i] + counts[i + 1]) for i in (0, 2))
     alone = [BLEU(tokenize="none").corpus_score(text, [truth]).score for text in texts]
     first, second = bleu.systems
     assert [*first.run_scores, *second.run_scores] == pytest.approx(alone)
     assert (first.score, second.score) == pytest.approx((np.mean(alone[:2]), np.mean(alone[2:])))
     assert first.deviation == pytest.approx(abs(alone[0] - alone[1]) / 2**0.5)
     assert second.difference == pytest.approx(second.score - first.score)
-    assert (second.difference_low, second.difference_high) == pytest.approx(other.difference_interval(one), abs=1e-4)
-    assert second.p_value == pytest.approx(other.p_value(one), abs=0.003)
-    # Text of runs behind one another has the statistics of both, in other samples.
+    assert (second.difference_low, second.difference_high) == pytest.approx(
+        second_bootstrap.difference_interval(first_bootstrap), abs=1e-4
+    )
+    assert second.p_value == pytest.approx(second_bootstrap.p_value(first_bootstrap), abs=0.003)
+    # The concatenated texts of both runs have the summed statistics, but other samples.
     assert ter.systems[1].mean == pytest.approx(TER().corpus_score(texts[2] + texts[3], [truth * 2]).score, abs=0.5)
     (alone_report,) = evaluate(texts[:2], [truth], metrics=("bleu",), runs=2)
     (alone_system,) = alone_report.systems
@@ -267,9 +269,9 @@ def test_runs_of_a_system_count_together():
         evaluate(texts[:3], [truth], runs=2)
 
 
-def test_runs_that_are_equal_are_told():
+def test_equal_runs_are_reported():
     texts = {"a.1": ["x"], "a.2": ["x"], "b.1": ["x"], "b.2": ["y"]}
-    assert equal_runs(texts, 2) == ["Warning: a.2 and a.1 are equal, and count as two runs."]
+    assert equal_runs(texts, 2) == ["Warning: a.2 and a.1 are equal, but count as two runs."]
     assert equal_runs(texts, 1) == []
 
 
@@ -279,13 +281,13 @@ def test_shared_words():
     assert shared_words(["", ""], [["a", "b"]]) == 1
 
 
-def test_texts_that_translate_something_else_are_told():
+def test_texts_that_translate_something_else_are_reported():
     truth = [f"the {i} men see {i + 1} of them ." for i in range(30)]
     texts = {"right": truth, "other": ["les hommes en voient deux ."] * 30, "poor": ["them the see ."] * 30}
     reports = evaluate(list(texts.values()), [truth], metrics=("bleu", "ter"), samples=2)
     (warning,) = unlike_references(reports, texts, [truth])
     assert warning.startswith("Warning: BLEU of other is 0.")
-    assert " and 16.7 % of its words stand in the reference of their line" in warning
+    assert " and 16.7 % of its words are in the reference of their line" in warning
     assert unlike_references(evaluate([texts["other"]], [truth], metrics=("ter",), samples=2), texts, [truth]) == []
 
 
@@ -297,25 +299,27 @@ def test_golden_values(order):
 
 
 def naive(candidate, reference, order):
-    """Cross the n-grams that match off the reference's, one by one."""
-    ours, theirs = ([words[i : i + order] for i in range(len(words) - order + 1)] for words in (candidate, reference))
-    left, matches = list(theirs), 0
-    for gram in ours:
-        if gram in left:
-            left.remove(gram)
+    """Compute ROUGE-n by removing each matching n-gram from those of the reference."""
+    candidate_ngrams, reference_ngrams = (
+        [words[i : i + order] for i in range(len(words) - order + 1)] for words in (candidate, reference)
+    )
+    remaining, matches = list(reference_ngrams), 0
+    for gram in candidate_ngrams:
+        if gram in remaining:
+            remaining.remove(gram)
             matches += 1
     if not matches:
         return 0.0
-    precision, recall = matches / len(ours), matches / len(theirs)
+    precision, recall = matches / len(candidate_ngrams), matches / len(reference_ngrams)
     return 2 * precision * recall / (precision + recall)
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=4), st.integers(1, 3))
 def test_against_the_definition(pairs, order):
-    ours, theirs = [a for a, _ in pairs], [b for _, b in pairs]
-    result = rouge_n(ours, theirs, order)
+    candidates, references = [a for a, _ in pairs], [b for _, b in pairs]
+    result = rouge_n(candidates, references, order)
     np.testing.assert_allclose(result, [naive(*pair, order) for pair in pairs], atol=1e-12)
-    np.testing.assert_array_equal(result, rouge_n(theirs, ours, order))
+    np.testing.assert_array_equal(result, rouge_n(references, candidates, order))
 
 
 def test_bad_requests():

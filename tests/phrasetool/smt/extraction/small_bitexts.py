@@ -1,4 +1,4 @@
-"""Aligned sentence pairs, drawn and made of lists."""
+"""Aligned sentence pairs, random or built from lists."""
 
 from hypothesis import strategies as st
 
@@ -9,7 +9,7 @@ from tests.listed_alignments import alignments_of
 
 
 def bitext_of(sources, targets, alignments):
-    """From lists of lists of words."""
+    """Build a bitext from lists of lists of words."""
     source_symbols, target_symbols = Symbols(), Symbols()
     read = [
         symbols.read_lines(b"".join(b" ".join(sentence) + b"\n" for sentence in sentences))
@@ -19,7 +19,7 @@ def bitext_of(sources, targets, alignments):
 
 
 def extract_phrase_pairs(bitext, max_length=7, smoothing="none"):
-    """The whole phrase table of a bitext that has a pair, and few enough for one block."""
+    """Return the whole phrase table of a bitext with at least one phrase pair, and no more than fit into one block."""
     with PhraseTable(bitext, max_length, smoothing) as table:
         (block,) = table.blocks()
         return table.entries(block)

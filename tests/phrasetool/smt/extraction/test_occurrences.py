@@ -7,7 +7,7 @@ from tests.phrasetool.smt.extraction.small_bitexts import bitext_of, extract_phr
 
 @given(sentence_pairs(most=9), st.sampled_from([1, 2, 3, 7, 12]))
 def test_one_sentence_agrees_with_naive(pair, max_length):
-    """The words are their positions, so that every occurrence is a pair of its own."""
+    """Every word is its position, so that all occurrences are different phrase pairs."""
     lengths, points = (len(pair[0]), len(pair[1])), pair[2]
     expected = naive.spans(*lengths, points, max_length)
     if expected:

@@ -7,7 +7,7 @@ from phrasetool.smt.extraction.phrase_table import PhraseTable, reordering_proba
 from tests import naive_extraction as naive
 from tests.phrasetool.smt.extraction.small_bitexts import bitext_of, extract_phrase_pairs, sentence_pairs
 
-# Words that sort on both sides of the bar, and words that begin as others do.
+# Words that sort before and after `|`, and words that begin with other words.
 WORDS = (b"a", b"a!", b"ab", b"!", b"~", b"\xc3\xa9", b"{", b"z")
 
 
@@ -20,12 +20,12 @@ def check(entries, bitext, expected):
     assert pairs == sorted(expected, key=naive.order)
     counts = np.stack([entries.counts.target, entries.counts.source, entries.counts.joint], axis=1)
     for i, pair in enumerate(pairs):
-        scores, alignment, numbers, turns = expected[pair]
+        scores, alignment, numbers, orientations = expected[pair]
         np.testing.assert_allclose(entries.scores[i], scores, rtol=3e-6)
         result = entries.alignments[i]
         assert [[s for s, t in result if t == k] for k in range(len(pair[1]))] == alignment
         assert tuple(counts[i]) == numbers
-        assert entries.orientations[i].tolist() == turns
+        assert entries.orientations[i].tolist() == orientations
 
 
 @settings(max_examples=120)
@@ -46,14 +46,14 @@ def test_agrees_with_naive(pairs, max_length, smoothing, memory):
         for block in table.blocks():
             entries = table.entries(block)
             sizes += len(entries)
-            # Blocks come in order: they are what stands at this place of the whole.
+            # No phrase pair occurs twice in a block.
             names = list(zip(map(bytes, entries.sources), map(bytes, entries.targets), strict=True))
             assert len(set(names)) == len(names)
         assert sizes == len(expected)
 
 
 def test_blocks_are_a_partition(monkeypatch):
-    """However small blocks are and however little memory there is, the same entries come in the same order."""
+    """Neither the block size nor the memory changes the entries or their order."""
     rng = np.random.default_rng(3)
     sources = [[WORDS[k] for k in rng.integers(0, 8, rng.integers(1, 9))] for _ in range(60)]
     targets = [[WORDS[k] for k in rng.integers(0, 8, rng.integers(1, 9))] for _ in range(60)]
@@ -95,12 +95,12 @@ def test_nothing_to_extract():
 
 
 def test_reordering_probabilities():
-    made = reordering_probabilities(np.array([[3, 0, 0, 0, 1, 2], [0] * 6]))
-    np.testing.assert_allclose(made[0], np.array([3.5, 0.5, 0.5, 0.5, 1.5, 2.5]) / 4.5)
-    np.testing.assert_allclose(made[1], 1 / 3)
+    result = reordering_probabilities(np.array([[3, 0, 0, 0, 1, 2], [0] * 6]))
+    np.testing.assert_allclose(result[0], np.array([3.5, 0.5, 0.5, 0.5, 1.5, 2.5]) / 4.5)
+    np.testing.assert_allclose(result[1], 1 / 3)
 
 
-def test_refuses():
+def test_invalid_arguments_are_refused():
     bitext = bitext_of([[b"a"]], [[b"x"]], [[(0, 0)]])
     with pytest.raises(ValueError, match="from 1 to 50"):
         PhraseTable(bitext, 0)

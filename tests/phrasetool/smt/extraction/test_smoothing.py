@@ -27,13 +27,13 @@ def statistics(*by_count):
 
 def test_good_turing_by_hand():
     """N1..N4 = 60, 20, 10, 4."""
-    left = GoodTuring(statistics(60, 20, 10, 4)).discounts
-    assert left[1] == pytest.approx(2 * 20.1 / 60.1)
-    assert left[2] == pytest.approx(1.5 * 10.1 / 20.1)
-    # 4/3 * 4.1/10.1 = 0.541 would be a lower discount than that of 2.
-    assert left[3] == left[2]
-    # 6/5 * 0.1/0.1 is more than the whole.
-    assert left[5] == 1.0
+    discounts = GoodTuring(statistics(60, 20, 10, 4)).discounts
+    assert discounts[1] == pytest.approx(2 * 20.1 / 60.1)
+    assert discounts[2] == pytest.approx(1.5 * 10.1 / 20.1)
+    # 4/3 * 4.1/10.1 = 0.541 would be lower than the value for a count of 2.
+    assert discounts[3] == discounts[2]
+    # 6/5 * 0.1/0.1 is more than 1.
+    assert discounts[5] == 1.0
     counts = JointCounts(*(np.array(column) for column in ([1, 8, 9], [2, 9, 9], [4, 9, 9], [2, 2, 1], [3, 2, 1])))
     indirect, direct = smoothing_of("good-turing", statistics(60, 20, 10, 4))(counts)
     assert np.array_equal(indirect, direct)
@@ -53,7 +53,7 @@ def test_kneser_ney_by_hand():
 
 
 def test_kneser_ney_without_counts():
-    """No pair was seen twice: the discounts are the caps, and a count stays above zero."""
+    """If no pair was seen twice, the discounts are the caps, and discounted counts stay above zero."""
     method = KneserNey(statistics(60))
     assert method.discounts.tolist() == pytest.approx([0.9, 1.9, 2.9])
 
@@ -72,7 +72,7 @@ def test_agrees_with_the_formula(rows, prior):
 
 
 def test_the_probabilities_of_a_source_add_up_to_1():
-    # Three targets of one source, all that the table has.
+    # The three targets of one source in the table.
     counts = np.array([(2, 5, 2), (3, 5, 4), (0, 5, 0)], np.float32)
     result = forced_probabilities(counts, np.array([0.5, 0.25, 0.25]), np.ones(3))
     assert result[:, 0].tolist() == [2.5 / 6, 3.25 / 6, 0.25 / 6]
@@ -80,13 +80,13 @@ def test_the_probabilities_of_a_source_add_up_to_1():
     assert result[:, 1].tolist() == [1, 4 / 5, 1]
 
 
-def test_never_used_is_as_in_the_table():
+def test_unused_entries_keep_the_probabilities_of_the_table():
     table = np.array([0.0, 1e-9, 0.3, 1.0])
     result = forced_probabilities(np.zeros((4, 3), np.float32), table, table)
     assert result.tolist() == [[p, p] for p in (1e-6, 1e-6, 0.3, 1.0)]
 
 
-def test_scores_that_are_no_probabilities_stay_in_bounds():
+def test_results_for_invalid_probabilities_stay_in_bounds():
     strange = np.array([-5.0, np.inf, -np.inf, 7.0])
     result = forced_probabilities(np.ones((4, 3), np.float32), strange, strange)
     assert result.tolist() == [[p, p] for p in (1e-6, 1, 1e-6, 1)]
@@ -96,13 +96,13 @@ def test_scores_that_are_no_probabilities_stay_in_bounds():
     ("counts", "direct", "inverse", "prior"),
     [((2, 2), 2, 2, 1), ((2, 3), 3, 3, 1), ((2, 3), 2, 3, 1), ((2, 3), 2, 2, 0), ((2, 3), 2, 2, float("nan"))],
 )
-def test_what_does_not_fit(counts, direct, inverse, prior):
+def test_invalid_arguments_are_refused(counts, direct, inverse, prior):
     with pytest.raises(ValueError):
         forced_probabilities(np.zeros(counts, np.float32), np.ones(direct), np.ones(inverse), prior)
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(0, 1000))
-def test_it_is_the_softmax_of_each_group(sizes, seed):
+def test_candidate_probabilities_are_the_softmax_of_each_source(sizes, seed):
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     values = rng.normal(0, 30, (offsets[-1], 2)).astype(np.float32)
@@ -111,7 +111,7 @@ def test_it_is_the_softmax_of_each_group(sizes, seed):
     result = candidate_probabilities(values, offsets, malformed)
     for first, last in itertools.pairwise(offsets):
         for c in range(2):
-            said = [i for i in range(first, last) if not malformed[i] and not np.isnan(values[i, c])]
-            powers = np.exp(values[said, c].astype(np.float64))
-            assert result[said, c] == pytest.approx(powers / powers.sum())
-            assert all(result[i, c] == 1 for i in range(first, last) if i not in said)
+            scored = [i for i in range(first, last) if not malformed[i] and not np.isnan(values[i, c])]
+            powers = np.exp(values[scored, c].astype(np.float64))
+            assert result[scored, c] == pytest.approx(powers / powers.sum())
+            assert all(result[i, c] == 1 for i in range(first, last) if i not in scored)

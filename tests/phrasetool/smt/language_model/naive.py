@@ -1,4 +1,4 @@
-"""The slow obvious language model: dictionaries of n-grams, and the formulas as they are printed."""
+"""A slow, obvious language model: dictionaries of n-grams, and the formulas as published."""
 
 import math
 from collections import Counter, defaultdict
@@ -12,7 +12,7 @@ VOCABULARY = [b"<unk>", b"<s>", b"</s>", b"a", b"b", b"c"]
 
 
 def ngrams_of(model):
-    """{n-gram of ids: (log10 probability, log10 back-off)}."""
+    """Return {n-gram of ids: (log10 probability, log10 back-off)}."""
     return {
         tuple(map(int, words)): (float(p), float(b))
         for table in model.tables
@@ -21,7 +21,7 @@ def ngrams_of(model):
 
 
 def score(ngrams, context, word):
-    """log10 p(word | context) by the definition of a back-off model; the context is a tuple of any length."""
+    """Return log10 p(word | context) by the definition of a back-off model; the context is a tuple of any length."""
     if (*context, word) in ngrams:
         return ngrams[(*context, word)][0]
     if not context:
@@ -42,7 +42,7 @@ BACKOFFS = st.sampled_from([0.0, 0.0, -0.5, -0.25, 0.125])
 
 @st.composite
 def models(draw, min_order=1, max_order=4, with_suffixes=False):
-    """A model in which every n-gram's context is an n-gram, and every n-gram's suffix if asked for."""
+    """Draw a model in which the context of every n-gram is an n-gram, and on request its suffix, too."""
     order = draw(st.integers(min_order, max_order))
     ids = range(len(VOCABULARY))
     rows = {(w,): (draw(NUMBERS), draw(BACKOFFS)) for w in ids}
@@ -53,7 +53,7 @@ def models(draw, min_order=1, max_order=4, with_suffixes=False):
         rows = {
             (*context, word): (draw(NUMBERS), draw(BACKOFFS))
             for context, word in sorted(chosen)
-            # Neither does a word follow </s>, nor does <s> follow one.
+            # No word follows </s>, and <s> follows no word.
             if 2 not in context and word != 1 and (not with_suffixes or (*context[1:], word) in rows)
         }
         tables.append(table(rows, n, n == order))
@@ -61,12 +61,12 @@ def models(draw, min_order=1, max_order=4, with_suffixes=False):
 
 
 def histories(n=8):
-    """Ids of words that may follow <s>."""
+    """Draw ids of words that may follow <s>."""
     return st.lists(st.sampled_from([0, 3, 4, 5]), max_size=n)
 
 
 def kneser_ney(sentences, order, thresholds, discounts):
-    """{n-gram of words: (probability, back-off)} by the formulas in phrasetool/smt/language_model/kneser_ney.py."""
+    """Return {n-gram: (probability, back-off)} by the formulas in phrasetool/smt/language_model/kneser_ney.py."""
     raw, before = Counter(), defaultdict(set)
     for sentence in sentences:
         padded = ["<s>", *sentence, "</s>"]
@@ -77,7 +77,7 @@ def kneser_ney(sentences, order, thresholds, discounts):
                     before[tuple(padded[end - n : end])].add(padded[end - n - 1])
     adjusted = {g: c if len(g) == order or g[0] == "<s>" else len(before[g]) for g, c in raw.items()}
     specials = {("<unk>",), ("<s>",), ("</s>",)}
-    stays = {g for g, c in raw.items() if c > thresholds[len(g) - 1]} | specials
+    kept = {g for g, c in raw.items() if c > thresholds[len(g) - 1]} | specials
 
     def discount(g):
         return discounts[len(g) - 1][min(adjusted[g], 3) - 1]
@@ -89,10 +89,10 @@ def kneser_ney(sentences, order, thresholds, discounts):
     def backoff(h):
         if not following[h]:
             return 1.0
-        freed = sum(discount(g) if g in stays else adjusted[g] for g in following[h])
+        freed = sum(discount(g) if g in kept else adjusted[g] for g in following[h])
         return freed / sum(adjusted[g] for g in following[h])
 
-    uniform = 1 / (sum(len(g) == 1 for g in stays) - 1)
+    uniform = 1 / (sum(len(g) == 1 for g in kept) - 1)
 
     def probability(g):
         if g == ("<s>",):
@@ -100,10 +100,10 @@ def kneser_ney(sentences, order, thresholds, discounts):
         lower = probability(g[1:]) if len(g) > 1 else uniform
         if g not in adjusted:
             return backoff(g[:-1]) * lower
-        total = sum(adjusted[other] for other in following[g[:-1]])
+        total = sum(adjusted[ngram] for ngram in following[g[:-1]])
         return (adjusted[g] - discount(g)) / total + backoff(g[:-1]) * lower
 
-    return {g: (probability(g), 1.0 if len(g) == order else backoff(g)) for g in stays}
+    return {g: (probability(g), 1.0 if len(g) == order else backoff(g)) for g in kept}
 
 
 def logarithm(value):

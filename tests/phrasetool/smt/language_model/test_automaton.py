@@ -15,7 +15,7 @@ def follow(model, words, state):
 
 
 @given(models(), histories(), st.booleans())
-def test_every_word_is_scored_as_the_definition_says(model, history, begins):
+def test_every_word_is_scored_by_the_definition(model, history, begins):
     language_model = LanguageModel(model)
     ngrams = ngrams_of(model)
     state = language_model.begin_state if begins else 0
@@ -28,7 +28,7 @@ def test_every_word_is_scored_as_the_definition_says(model, history, begins):
 
 
 def meaning(ngrams, order, history):
-    """The longest suffix of a history that can matter: it has a back-off or a longer n-gram begins with it."""
+    """Return the longest suffix of a history that matters: one with a back-off, or that begins a longer n-gram."""
     for start in range(max(len(history) - order + 1, 0), len(history)):
         suffix = tuple(history[start:])
         if suffix in ngrams and (ngrams[suffix][1] != 0 or any(g[:-1] == suffix for g in ngrams if len(g) > 1)):
@@ -37,7 +37,7 @@ def meaning(ngrams, order, history):
 
 
 @given(models(min_order=2), histories(), histories())
-def test_states_are_as_few_as_may_be(model, first, second):
+def test_states_are_minimal(model, first, second):
     language_model = LanguageModel(model)
     ngrams = ngrams_of(model)
     states = [follow(language_model, history, language_model.begin_state)[1] for history in (first, second)]
@@ -46,7 +46,7 @@ def test_states_are_as_few_as_may_be(model, first, second):
 
 
 @given(models(), histories(4), histories(4))
-def test_reading_on_is_reading_at_once(model, first, second):
+def test_scoring_in_parts_equals_scoring_at_once(model, first, second):
     language_model = LanguageModel(model)
     scores, state = follow(language_model, first, language_model.begin_state)
     more, end = follow(language_model, second, state)
@@ -73,7 +73,7 @@ def test_words_and_sentences():
     assert score_sentence(model, [b"x", b"y"]).sum() == pytest.approx(-2.5)
 
 
-def test_many_arcs_find_their_places():
+def test_scores_of_many_arcs():
     generator = np.random.default_rng(5)
     rows = np.unique(generator.integers(0, 300, (20000, 2)), axis=0).astype(np.int32)
     generator.shuffle(rows)

@@ -1,4 +1,4 @@
-"""Sentence scores of language models, against kenlm's own."""
+"""Sentence scores of language models, compared with those of kenlm."""
 
 import math
 import random
@@ -47,8 +47,8 @@ ngram 2=1
 """
 
 
-def test_words_stay_whole(tmp_path):
-    """The package itself splits text at vertical tabs, and cannot take bytes that are no UTF-8."""
+def test_words_are_not_split(tmp_path):
+    """Words with vertical tabs or invalid UTF-8 are scored as one word, unlike with the kenlm package itself."""
     path = write(tmp_path / "lm.arpa", ODD_MODEL)
     model, symbols = KenlmModel.load(str(path)), Symbols()
     sentences = symbols.read_lines(b"a\x0bb\n\xff c\nc\0a\n")
@@ -60,14 +60,14 @@ def test_words_stay_whole(tmp_path):
         KenlmModel.load(str(path)).log_probabilities(sentences, symbols.words)
 
 
-def test_kenlm_says_nothing_itself(tmp_path, capfd):
-    """Here of a model without `<unk>`, which it gives a probability of its own."""
+def test_kenlm_prints_nothing(tmp_path, capfd):
+    """Nothing is printed for a model without `<unk>`, to which kenlm assigns a probability."""
     path = write(tmp_path / "lm.arpa", ODD_MODEL.replace(b"ngram 1=5", b"ngram 1=4").replace(b"-1\t<unk>\n", b""))
     assert b"x" not in KenlmModel.load(str(path))
     assert capfd.readouterr().err == ""
 
 
-def test_files_that_are_no_models(tmp_path):
+def test_files_that_are_not_models_are_refused(tmp_path):
     path = write(tmp_path / "text", b"hello\n")
     for name, message in (
         (tmp_path / "none", "none: No such file or directory"),

@@ -64,7 +64,7 @@ def test_probabilities_add_up_to_one(corpus, order, prune):
 
 
 # Written by lmplz of kenlm (commit 4cb443e) with `-o 3 --prune 0 1 1 --discount_fallback`.  The last new word occurs
-# twice after one word, so that lmplz's discounts show the raw count it takes there.
+# twice after the same word, so that the discounts show that lmplz uses the raw count there.
 CORPUS = b"""\
 the cat sat on the mat .
 a dog sat on the mat .
@@ -116,7 +116,7 @@ LMPLZ = """\
 """
 
 
-def test_a_small_corpus_as_lmplz():
+def test_a_small_corpus_agrees_with_lmplz():
     rows = [line.split("\t") for line in LMPLZ.splitlines()]
     expected = {tuple(words.split()): (float(p), float(b)) for p, words, b in rows}
     result = estimate(CORPUS, 3, [0, 1, 1])
@@ -125,8 +125,8 @@ def test_a_small_corpus_as_lmplz():
         assert values == pytest.approx(expected[ngram], abs=2e-6), ngram
 
 
-def test_discounts_of_the_demo_as_lmplz():
-    # lmplz -o 5 --prune 0 0 1 says so on standard error.
+def test_discounts_of_the_demo_agree_with_lmplz():
+    # Printed by lmplz -o 5 --prune 0 0 1 on standard error.
     result = estimate((ROOT / "cli/phrasetool_cli/demo/corpus.en").read_bytes(), 5, [0, 0, 1])
     assert result.counted == [1110, 5205, 7845, 8361, 7949]
     assert [len(table) for table in result.model.tables] == [1110, 5205, 1226, 571, 204]
@@ -143,7 +143,7 @@ def test_discounts_of_the_demo_as_lmplz():
 
 
 def test_discounts():
-    # The closed form, and where it fails.
+    # The closed form, and cases in which it fails.
     assert discounts_from([10, 5, 3, 2]) == pytest.approx((0.5, 2 - 1.5 * 3 / 5, 3 - 2 * 2 / 3))
     assert discounts_from([10, 0, 3, 2]) is None
     assert discounts_from([10, 5, 3, 0]) == pytest.approx((0.5, 1.1, 3.0))
@@ -184,7 +184,7 @@ def test_a_sentence_without_words():
     st.lists(st.integers(0, 2), max_size=4).map(sorted), st.sampled_from([1, 3000, 1 << 30]),
     st.sampled_from([1, 7, 1000]),
 )  # fmt: skip
-def test_the_same_model(corpus, order, prune, memory, block):
+def test_estimation_on_disk_gives_the_same_model(corpus, order, prune, memory, block):
     symbols = Symbols(MARKERS)
     sentences = symbols.read_lines("".join(" ".join(sentence) + "\n" for sentence in corpus).encode())
     expected = estimate_language_model(symbols.words, sentences, order, prune[:order])
@@ -197,8 +197,8 @@ def test_the_same_model(corpus, order, prune, memory, block):
     assert result.discounts == expected.discounts
     assert result.counted == expected.counted
     assert result.model.words == expected.model.words
-    for ours, table in zip(result.model.tables, expected.model.tables, strict=True):
-        whole = ours.part(0, len(ours))
+    for disk_table, table in zip(result.model.tables, expected.model.tables, strict=True):
+        whole = disk_table.part(0, len(disk_table))
         np.testing.assert_array_equal(whole.words, table.words)
         np.testing.assert_array_equal(whole.log_probabilities, table.log_probabilities)
         np.testing.assert_array_equal(whole.backoffs, table.backoffs)

@@ -11,7 +11,7 @@ def test_counts():
     bigrams = counts.orders[1]
     words = counts.words(2, np.arange(len(bigrams)))
     result = {tuple(row): (r, a) for row, r, a in zip(words.tolist(), bigrams.raw, bigrams.adjusted, strict=True)}
-    # Raw counts; of those without <s>, the number of distinct words before.
+    # Raw counts, and adjusted ones: for n-grams without <s>, the number of distinct preceding words.
     expected = {"<s> a": (1, 1), "a b": (2, 2), "b a": (2, 2), "b </s>": (1, 1), "<s> b": (1, 1), "a </s>": (1, 1)}
     assert result == {tuple(ids[w.encode()] for w in gram.split()): value for gram, value in expected.items()}
     assert counts.orders[0].raw.tolist() == [0, 0, 2, 3, 3]

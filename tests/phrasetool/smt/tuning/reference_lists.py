@@ -1,4 +1,4 @@
-"""The n-best lists of the reference run, and what else tests of tuning share."""
+"""The n-best lists of the reference run, and other helpers for tests of tuning."""
 
 import functools
 import gzip
@@ -15,7 +15,7 @@ SIGNS = np.array([1.0] * 8 + [-1.0] + [1.0] * 5)
 
 @functools.cache
 def read_lists(reference):
-    """(n-best lists, references, total scores) of `id ||| words ||| features ||| total ||| ...`."""
+    """Return (n-best lists, references, total scores) of `id ||| words ||| features ||| total ||| ...`."""
     symbols = Symbols()
     truth = symbols.read_lines((reference.parent / "test_2016_flickr.en").read_bytes()).select(np.arange(SENTENCES))
     sentences, texts, features, totals = [], [], [], []
@@ -32,7 +32,7 @@ def read_lists(reference):
 
 
 def reference_weights(reference):
-    """The weights in moses.ini, in the order of the lists."""
+    """Return the weights in moses.ini, in the order of the lists."""
     lines = (reference / "moses.ini").read_text().splitlines()
     named = dict(line.split("= ") for line in lines if "= " in line)
     names = ["LexicalReordering0", "Distortion0", "LM0", "WordPenalty0", "PhrasePenalty0", "TranslationModel0"]
@@ -47,7 +47,7 @@ def reference_pool(reference):
 
 
 def decoder_of(lists, size):
-    """A decoder that finds the `size` best of given lists."""
+    """Return a decoder that returns the `size` best candidates of given lists."""
     groups = np.split(np.arange(len(lists.sentence)), np.flatnonzero(np.diff(lists.sentence)) + 1)
 
     def decode(weights):

@@ -31,7 +31,7 @@ def statistics_of(candidate):
 
 
 def naive_pool(runs):
-    """Candidates of each sentence, the first of equals, and how many each run added."""
+    """Return the distinct candidates of each sentence, and the number that each run added."""
     pool, added = [{} for _ in range(3)], []
     for run in runs:
         before = sum(map(len, pool))
@@ -50,7 +50,7 @@ def naive_best(pool, weights):
 
 
 @given(RUNS, WEIGHTS)
-def test_pool_is_that_of_dictionaries(runs, weights):
+def test_pool_agrees_with_naive(runs, weights):
     pool = CandidatePool(REFERENCES, 3)
     expected, added = naive_pool(runs)
     assert [pool.add(lists_of(run)) for run in runs] == added
@@ -84,7 +84,7 @@ def test_many_features_are_all_counted():
 
 def test_bleu_of_the_first_candidates():
     result = lists_of([(2, [0, 0, 0], [1, 1, 2, 2]), (2, [0, 0, 0], [9]), (0, [0, 0, 0], [1, 2, 3, 4, 5])])
-    # Sentence 1 has no candidate: it counts as translated by nothing, but its reference counts.
+    # Sentence 1 has no candidate: its translation counts as empty, but its reference counts.
     expected = 100 * np.exp(1 - 13 / 9)
     assert first_best_bleu(result, REFERENCES) == pytest.approx(expected)
     pool = CandidatePool(REFERENCES, 3)
@@ -103,7 +103,7 @@ def test_bleu_of_the_first_candidates():
         (np.zeros((1, 3)), 3, "sentence numbers"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_changes_nothing(features, sentence, message):
+def test_invalid_candidates_are_refused_and_change_nothing(features, sentence, message):
     pool = CandidatePool(REFERENCES, 3)
     with pytest.raises(ValueError, match=message):
         pool.add(NBest(np.array([sentence], np.int32), features.astype(np.float32), Phrases.from_lists([[1]])))
@@ -122,7 +122,7 @@ def test_features_that_never_vary_keep_their_share():
     pool.add(lists_of([(0, [1, 0, 5], [1]), (0, [2, 0, 5], [2]), (1, [1, 1, 7], [1]), (1, [1, 3, 7], [2])]))
     start = np.array([0.5, -0.25, -0.25])
     assert normalised_as(np.array([300.0, 100, 12]), start, pool).tolist() == [0.5625, 0.1875, -0.25]
-    # Nothing learnt, or nothing left to share out.
+    # Nothing was learnt, or no share is left to distribute.
     assert normalised_as(np.array([0.0, 0, 12]), start, pool).tolist() == start.tolist()
     assert normalised_as(np.array([1.0, 2, 1]), np.array([0, 0, 1.0]), pool).tolist() == [0.25, 0.5, 0.25]
 

@@ -14,7 +14,7 @@ REFERENCE = [Phrases.from_lists([[1, 2, 3, 4, 5]])]
 
 @pytest.fixture(scope="module")
 def decoded(tmp_path_factory):
-    """A translator, sentences in its ids, and options that leave nothing to chance."""
+    """Return a translator, sentences in its ids, and options without pruning."""
     rng = random.Random(4)
     sentences = [random_sentence(rng, size) for size in (3, 0, 5, 1, 4)]
     languages = LanguageModels(tmp_path_factory.mktemp("language-models"))
@@ -35,15 +35,19 @@ def test_candidates_are_those_of_the_translator_with_the_tuned_weights(decoded, 
     assert whole[~tuned].tolist() == before[~tuned].tolist()
     result = decoder(weights)
     assert translator.weights.tolist() == before.tolist()
-    other = translator.with_weights(whole)
-    expected = list(other.translate_all(texts, options, 6))
+    tuned_translator = translator.with_weights(whole)
+    expected = list(tuned_translator.translate_all(texts, options, 6))
     assert len(ticks) == len(expected) == 5
-    assert result.sentence.tolist() == [s for s, one in enumerate(expected) for _ in range(len(one))]
+    assert result.sentence.tolist() == [s for s, translation in enumerate(expected) for _ in range(len(translation))]
     assert max(np.bincount(result.sentence)) > 1
-    words = [other.words(one, d).tolist() for one in expected for d in range(len(one))]
+    words = [
+        tuned_translator.words(translation, d).tolist() for translation in expected for d in range(len(translation))
+    ]
     assert [row.tolist() for row in result.words] == words
     assert result.features.dtype == np.float32
-    np.testing.assert_allclose(result.features, np.concatenate([one.features[:, tuned] for one in expected]), rtol=1e-6)
+    np.testing.assert_allclose(
+        result.features, np.concatenate([translation.features[:, tuned] for translation in expected]), rtol=1e-6
+    )
 
 
 def test_no_sentences_have_no_candidates(decoded):
@@ -53,32 +57,32 @@ def test_no_sentences_have_no_candidates(decoded):
     assert (len(result.sentence), len(result.words), result.features.shape) == (0, 0, (0, len(tuned)))
 
 
-def found(*words):
-    """Lists of one sentence in which no candidate was seen before: the feature counts calls."""
-    found.calls += 1
-    features = np.full((len(words), 2), found.calls, np.float32)
+def new_candidates(*words):
+    """Return an n-best list of one sentence without known candidates: the first feature counts the calls."""
+    new_candidates.calls += 1
+    features = np.full((len(words), 2), new_candidates.calls, np.float32)
     features[:, 1] = np.arange(len(words))
     return NBest(np.zeros(len(words), np.int32), features, Phrases.from_lists(words))
 
 
-found.calls = 0
+new_candidates.calls = 0
 # BLEU of a prefix of the reference, by its length.
-PREFIXES = {n: first_best_bleu(found(range(1, n + 1)), REFERENCE) for n in (4, 5)}
+PREFIXES = {n: first_best_bleu(new_candidates(range(1, n + 1)), REFERENCE) for n in (4, 5)}
 
 
 def scripted(lengths):
-    """A decoder whose runs are known, and the weights it was given."""
+    """Return a decoder with known results, and the list of the weights that it receives."""
     recorded = []
 
     def decode(weights):
         recorded.append(weights.tolist())
-        return found(range(1, lengths[len(recorded) - 1] + 1))
+        return new_candidates(range(1, lengths[len(recorded) - 1] + 1))
 
     return decode, recorded
 
 
 def step(pool, weights, seed):
-    """An optimiser that moves on by a fixed step."""
+    """Increase the first weight by a fixed step, as an optimiser."""
     return normalised(weights + [0.1, 0])
 
 
@@ -97,10 +101,10 @@ def test_the_best_run_wins_not_the_last():
     assert [run.new for run in reports] == [1] * 6
     assert inputs[0] == [0.5, 0.5]
     assert inputs[1] == normalised([0.6, 0.5]).tolist()
-    assert result.reasons == ["6 runs were done"]
+    assert result.reasons == ["6 runs were completed"]
 
 
-def test_it_stops_when_nothing_gets_better():
+def test_tuning_stops_without_improvement():
     decode, inputs = scripted([4, 3, 5, 4, 4, 4, 5, 5])
     result = tune(decode, REFERENCE, [1, 1], step, patience=3)
     assert len(inputs) == 6
@@ -108,21 +112,23 @@ def test_it_stops_when_nothing_gets_better():
     assert result.reasons == ["no better BLEU in 3 runs"]
 
 
-def test_it_stops_when_nothing_is_new():
-    once = found([1, 2, 3], [1, 2])
-    result = tune(lambda weights: once, REFERENCE, [1, 1], step)
+def test_tuning_stops_without_new_candidates():
+    candidates = new_candidates([1, 2, 3], [1, 2])
+    result = tune(lambda weights: candidates, REFERENCE, [1, 1], step)
     assert len(result.runs) == 2
     assert result.runs[1].new == 0
-    assert result.reasons == ["the decoder found nothing new"]
+    assert result.reasons == ["the decoder found no new hypotheses"]
 
 
-def test_it_stops_when_no_weight_changes():
-    result = tune(lambda weights: found([1, 2, 3]), REFERENCE, [1, 1], lambda pool, weights, seed: weights + 1e-6)
+def test_tuning_stops_if_no_weight_changes():
+    result = tune(
+        lambda weights: new_candidates([1, 2, 3]), REFERENCE, [1, 1], lambda pool, weights, seed: weights + 1e-6
+    )
     assert len(result.runs) == 1
     assert result.reasons == ["no weight changed by 1e-05"]
 
 
-def test_candidates_of_earlier_runs_stay_and_restarts_forget_them():
+def test_candidates_of_earlier_runs_are_kept_until_a_restart():
     pools = []
 
     def watch(pool, weights, seed):
@@ -131,7 +137,14 @@ def test_candidates_of_earlier_runs_stay_and_restarts_forget_them():
         return step(pool, weights, seed)
 
     result = tune(
-        lambda weights: found([1], [2]), REFERENCE, [1, -1], watch, iterations=3, restarts=2, patience=9, seed=5
+        lambda weights: new_candidates([1], [2]),
+        REFERENCE,
+        [1, -1],
+        watch,
+        iterations=3,
+        restarts=2,
+        patience=9,
+        seed=5,
     )
     assert pools == [2, 4, 2, 4]
     assert [run.restart for run in result.runs] == [0, 0, 0, 1, 1, 1]
@@ -167,7 +180,7 @@ def test_perturbed_weights_stay_within_bounds():
     ],
 )
 def test_wrong_arguments_are_refused(changes, message):
-    arguments = {"decode": found, "references": REFERENCE, "start": [1, 1], **changes}
+    arguments = {"decode": new_candidates, "references": REFERENCE, "start": [1, 1], **changes}
     with pytest.raises(ValueError, match=message):
         tune(**arguments)
 
@@ -176,10 +189,10 @@ def test_wrong_arguments_are_refused(changes, message):
 @pytest.mark.parametrize(("algorithm", "above"), [("mira", 0.6), ("pro", 0.2)])
 def test_tuning_over_the_reference_lists_beats_the_reference_weights(reference, algorithm, above):
     lists, truth, _ = read_lists(reference)
-    goal = reference_pool(reference).bleu(reference_weights(reference))
+    reference_bleu = reference_pool(reference).bleu(reference_weights(reference))
     result = tune(decoder_of(lists, 10), truth, SIGNS, algorithm, iterations=10, seed=1)
-    assert result.runs[0].bleu < goal - 1
-    assert result.best.bleu > goal + above
+    assert result.runs[0].bleu < reference_bleu - 1
+    assert result.best.bleu > reference_bleu + above
     again = tune(decoder_of(lists, 10), truth, SIGNS, algorithm, iterations=10, seed=1)
     assert again.weights.tolist() == result.weights.tolist()
     assert [run.bleu for run in again.runs] == [run.bleu for run in result.runs]

@@ -1,4 +1,4 @@
-"""The optimisers against plain loops and a general minimiser, and on lists of a real decoder."""
+"""Optimisers, compared with plain loops and a general minimiser, and on n-best lists of a real decoder."""
 
 import math
 
@@ -16,7 +16,7 @@ from tests.phrasetool.smt.tuning.reference_lists import SIGNS, reference_pool, r
 
 
 def naive_mira(pool, start, orders, step, decay):
-    """The average weights after each epoch: Cherry and Foster's loop in plain Python."""
+    """Return the average weights after each epoch of Cherry and Foster's loop, in plain Python."""
     weights = [w / sum(map(abs, start)) for w in start]
     total, background, averages = [0.0] * len(weights), [1.0] * 9, []
 
@@ -51,7 +51,7 @@ def naive_mira(pool, start, orders, step, decay):
 
 
 def random_pool(seed, sentences=12, candidates=8, features=5):
-    """Candidates whose quality is the first feature, minus half of the second, with some noise."""
+    """Return candidates whose quality is the first feature, minus half of the second, with some noise."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(1, 40, (sentences, 10))
     result, values = [], []
@@ -93,7 +93,7 @@ def test_a_known_direction_is_found_with_mira(seed):
     assert pool.bleu(weights) > pool.bleu(np.array([1, -0.5, 0, 0, 0])) - 1
 
 
-def test_it_depends_on_nothing_but_its_arguments():
+def test_mira_depends_on_its_arguments_only():
     pool = random_pool(1)
     weights = optimisers.optimise_mira(pool, np.ones(5), 3)
     assert optimisers.optimise_mira(pool, np.ones(5), 3).tolist() == weights.tolist()
@@ -113,7 +113,7 @@ def test_many_features_and_some_that_never_vary_with_mira():
 
 
 @pytest.mark.parametrize("texts", [[], [[1, 2]], [[1, 2], [1, 2]], [[1, 2], [3]]])
-def test_where_there_is_little_to_learn_the_weights_stay_sound(texts):
+def test_mira_keeps_the_start_if_there_is_nothing_to_learn(texts):
     pool = CandidatePool([Phrases.from_lists([[1, 2], [3, 4]])], 2)
     features = np.zeros((len(texts), 2), np.float32)
     pool.add(NBest(np.zeros(len(texts), np.int32), features, Phrases.from_lists(texts)))
@@ -131,17 +131,17 @@ def test_impossible_starts_are_refused(start, optimise):
 @pytest.mark.parametrize("start", [SIGNS, np.ones(14), np.array([0.3] * 7 + [0.5, -1, 0.2] + [0.2] * 4)])
 def test_the_reference_lists_are_ranked_better_with_mira(reference, start):
     pool = reference_pool(reference)
-    goal = pool.bleu(reference_weights(reference))
+    reference_bleu = pool.bleu(reference_weights(reference))
     weights = optimisers.optimise_mira(pool, start, 1)
     assert pool.bleu(weights) > pool.bleu(start) + 1
-    assert pool.bleu(weights) > goal + 0.3
+    assert pool.bleu(weights) > reference_bleu + 0.3
     assert (np.sign(weights[[7, 8]]) == [1, -1]).all()
 
 
 def test_pairs_are_the_ones_that_differ_most():
     pool = random_pool(1)
     scores = sentence_bleu_plus_one(pool.statistics, smooth_brevity=True)
-    # So many draws that every pair of 8 candidates is among them.
+    # Enough draws to include every pair of 8 candidates.
     better, worse = optimisers.sample_pairs(pool, np.random.default_rng(1), 20_000, 1, 5.0)
     sentence = np.repeat(np.arange(12), 8)
     assert (sentence[better] == sentence[worse]).all()
@@ -169,7 +169,7 @@ def test_weights_minimise_the_penalised_loss():
     better, worse = optimisers.sample_pairs(pool, np.random.default_rng(1), 5000, 50, 5.0)
     x = pool.features[better].astype(float) - pool.features[worse]
 
-    # Each pair stands for itself and its mirror image, as in Moses' input to MegaM.
+    # Each pair counts for itself and for its mirror image, as in Moses' input to MegaM.
     def loss(w):
         return 0.5 * w @ w + 0.5 * 2 * np.logaddexp(0, -x @ w).sum()
 
@@ -187,7 +187,7 @@ def test_a_known_direction_is_found_with_pro(seed):
     assert pool.bleu(weights) > pool.bleu(np.ones(5)) + 3
 
 
-def test_the_result_lies_between_the_start_and_what_is_learnt():
+def test_the_result_lies_between_the_start_and_the_learnt_weights():
     pool = random_pool(4)
     start = normalised([1, 1, 1, 1, 1])
     learnt = optimisers.optimise_pro(pool, start, 1, interpolation=1.0)
@@ -206,7 +206,7 @@ def test_many_features_and_some_that_never_vary_with_pro():
 
 
 @pytest.mark.parametrize("texts", [[], [[1, 2]], [[1, 2], [1, 2]], [[1, 2], [3]]])
-def test_where_there_is_nothing_to_learn_the_start_comes_back(texts):
+def test_pro_keeps_the_start_if_there_is_nothing_to_learn(texts):
     pool = CandidatePool([Phrases.from_lists([[1, 2], [3, 4]])], 2)
     features = np.zeros((len(texts), 2), np.float32)
     pool.add(NBest(np.zeros(len(texts), np.int32), features, Phrases.from_lists(texts)))

@@ -1,4 +1,4 @@
-"""Reranking against obvious Python."""
+"""Reranking, compared with plain Python."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from phrasetool.smt.tuning.reranking import (
 
 @pytest.fixture
 def lists():
-    """Lists whose first feature likes wrong words, and whose third, of another size, likes right ones."""
+    """Return lists whose first feature favours wrong words, and whose third, on another scale, favours correct ones."""
     rng = np.random.default_rng(5)
     references, words, sentences, features = [], [], [], []
     for sentence in range(30):
@@ -37,7 +37,7 @@ def bleu(lists, weights):
     return corpus_bleu(bleu_statistics(sentences[chosen], words.select(chosen), references))
 
 
-def test_the_best_stand_first_and_equals_as_they_were():
+def test_lists_are_sorted_and_ties_keep_their_order():
     order = best_first(np.array([1.0, 3, 3, 2, 5, 5]), np.array([0, 0, 0, 0, 7, 7]))
     assert order.tolist() == [1, 2, 3, 0, 4, 5]
     assert first_lines(np.array([0, 0, 3, 3, 3, 9])).tolist() == [0, 2, 5]
@@ -49,7 +49,7 @@ def test_centred(lists):
     np.testing.assert_allclose(centred(features, sentences), expected, atol=1e-12)
 
 
-def test_the_weights_of_a_list_are_found_whatever_a_sentence_adds(lists):
+def test_weights_of_a_list_are_found_despite_sentence_offsets(lists):
     features, _, sentences, _ = lists
     weights = np.array([0.3, -0.2, 5])
     totals = features @ weights - 100 * (sentences % 3)
@@ -58,7 +58,7 @@ def test_the_weights_of_a_list_are_found_whatever_a_sentence_adds(lists):
     np.testing.assert_allclose(result.weights, weights, rtol=1e-6)
 
 
-def test_totals_that_are_no_sums_are_noticed(lists):
+def test_totals_that_are_not_weighted_sums_are_detected(lists):
     features, _, sentences, _ = lists
     result = list_weights(features, np.random.default_rng(1).normal(size=len(features)), sentences)
     assert not result.found
@@ -73,7 +73,7 @@ def test_the_oracle_has_the_best_bleu_plus_one_of_each_sentence(lists):
         assert line == rows[np.argmax(scores[rows])]
 
 
-def test_a_new_feature_of_another_size_is_put_to_use(lists):
+def test_a_new_feature_on_another_scale_is_used(lists):
     features, words, sentences, references = lists
     start = np.array([1.0, 0.1, 0])
     result = tuned_weights(features, words, sentences, references, start, 1)
@@ -87,7 +87,7 @@ def test_a_new_feature_of_another_size_is_put_to_use(lists):
 
 
 def test_all_features_can_be_tuned_together(lists):
-    """The first one is worth the opposite of what the start thinks of it."""
+    """The initial weight of the first feature has the wrong sign."""
     features, words, sentences, references = lists
     start = np.array([1.0, 0.1, 0])
     result = tuned_weights(features, words, sentences, references, start, 1, together=True)

@@ -1,6 +1,6 @@
-"""Legs: tables to and from a pivot language, block by block in memory and on disk.
+"""Entries of source-pivot and pivot-target tables, in blocks in memory and on disk.
 
-Two legs joined by their pivot phrases make a third table.
+Two such tables, joined by their pivot phrases, give a source-target table.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from phrasetool.kernels.hashing import FNV_BASIS, GOLDEN, fnv, mix
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, Int64Array, gathered_runs, prefix_sums
 
-# Columns of the numbers of an entry: p(s|t), its lexical weight, p(t|s), its lexical weight, how often the pair was
-# seen, and how often the end of the leg that is not in the middle was.
+# Columns of the numbers of an entry: p(s|t), its lexical weight, p(t|s), its lexical weight, the count of the pair, and
+# the count of the phrase that is not in the pivot language.
 INVERSE, INVERSE_LEXICAL, DIRECT, DIRECT_LEXICAL, JOINT, OUTER = range(6)
 FIXED_NUMBERS = 6
-# Behind them, where there are some: similarities source-to-target and target-to-source in [0, 1], then probabilities of
-# monotone, swap, other towards the phrase before, and towards the next.
+# Numbers of optional columns that follow: similarities source-to-target and target-to-source in [0, 1]; probabilities
+# of monotone, swap and other with respect to the previous phrase, then to the next.
 SIMILARITIES, ORIENTATIONS = 2, 6
-# Suffix of every phrase, with which its bytes sort as lines of a table do.
+# Suffix of every phrase, with which its bytes sort like the lines of a table.
 PHRASE_END = b" |||"
-# Bytes that an entry takes during processing, in addition to the stored ones: the number of its target, and its places
-# in the table that numbers them and in the order of their bytes.
+# Bytes that an entry takes during processing, in addition to the stored ones: the number of its target, a slot of the
+# hash table that numbers targets, and an element of the sort order of their bytes.
 _WORKED_ON = 40
 
 
 @dataclass(frozen=True)
 class Ragged:
-    """N runs of items, one after another.
+    """N runs of items in one array.
 
     Attributes:
-        items: the items of all.
-        offsets: int64, shape (N + 1,), where each run begins.
+        items: the concatenated items of all runs.
+        offsets: int64, shape (N + 1,), the start of each run.
     """
 
     items: npt.NDArray[Any]
@@ -51,33 +51,33 @@ class Ragged:
         return self.items[self.offsets[run] : self.offsets[run + 1]]
 
     def part(self, first: int, last: int) -> Ragged:
-        """Runs first..last - 1; their items are a view."""
+        """Return the runs in [first, last); their items are a view."""
         offsets = self.offsets[first : last + 1]
         return Ragged(self.items[offsets[0] : offsets[-1]], offsets - offsets[0])
 
     def select(self, runs: Int64Array) -> Ragged:
-        """These runs, in this order."""
-        offsets, places = gathered_runs(self.offsets[:-1][runs], np.diff(self.offsets)[runs])
-        return Ragged(self.items[places], offsets)
+        """Return the given runs, in the given order."""
+        offsets, indices = gathered_runs(self.offsets[:-1][runs], np.diff(self.offsets)[runs])
+        return Ragged(self.items[indices], offsets)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Ragged]) -> Ragged:
-        """All runs of the parts, of which there is at least one."""
+        """Return all runs of at least one part."""
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
         offsets = prefix_sums(lengths)
         return cls(np.concatenate([part.items for part in parts]), offsets)
 
 
 @dataclass(frozen=True)
-class LegRows:
-    """N entries of a leg, in G groups of one source.
+class TableRows:
+    """N entries of a table, in G groups of the same source.
 
     Attributes:
-        sources: uint8, the bytes of each group's source, `PHRASE_END` behind it.
+        sources: uint8, the bytes of each group's source, followed by `PHRASE_END`.
         groups: int64, shape (G + 1,), the first entry of each group.
-        targets: uint8, as the sources, of each entry.
+        targets: uint8, the bytes of each entry's target, followed by `PHRASE_END`.
         points: int32, the alignment points of each entry, source position << 16 | target position.
-        numbers: float64, shape (N, K), see above.
+        numbers: float64, shape (N, K), the columns described at `INVERSE` and `SIMILARITIES`.
     """
 
     sources: Ragged
@@ -90,29 +90,29 @@ class LegRows:
         return len(self.numbers)
 
     def key(self, group: int) -> bytes:
-        """The source of a group, as it sorts."""
+        """Return the source of a group as a sort key."""
         return bytes(self.sources[group].tobytes())
 
-    def part(self, first: int, last: int) -> LegRows:
-        """Groups first..last - 1; a view."""
+    def part(self, first: int, last: int) -> TableRows:
+        """Return a view of the groups in [first, last)."""
         groups = self.groups[first : last + 1]
         a, b = int(groups[0]), int(groups[-1])
-        return LegRows(
+        return TableRows(
             self.sources.part(first, last), groups - a, self.targets.part(a, b), self.points.part(a, b),
             self.numbers[a:b],
         )  # fmt: skip
 
-    def select(self, groups: Int64Array) -> LegRows:
-        """These groups, in this order."""
+    def select(self, groups: Int64Array) -> TableRows:
+        """Return the given groups, in the given order."""
         rows = Ragged(np.arange(len(self)), self.groups).select(groups)
-        return LegRows(
+        return TableRows(
             self.sources.select(groups), rows.offsets, self.targets.select(rows.items), self.points.select(rows.items),
             self.numbers[rows.items],
         )  # fmt: skip
 
     @classmethod
-    def concatenate(cls, parts: Sequence[LegRows]) -> LegRows:
-        """All groups of the parts, of which there is at least one."""
+    def concatenate(cls, parts: Sequence[TableRows]) -> TableRows:
+        """Return all groups of at least one part."""
         sizes = np.concatenate([np.diff(part.groups) for part in parts])
         groups = prefix_sums(sizes)
         return cls(
@@ -133,19 +133,21 @@ def _hash(text: ByteArray, offsets: Int64Array, hashes: npt.NDArray[np.uint64]) 
 
 
 def hash_phrases(phrases: Ragged) -> npt.NDArray[np.uint64]:
-    """128 bits of a hash of each phrase, uint64, shape (N, 2); of a billion phrases no two share theirs, but for a
-    chance of one to 10^20."""
+    """Return a 128-bit hash of each phrase, uint64, shape (N, 2).
+
+    The probability of a collision among a billion phrases is below 10^-20.
+    """
     hashes = np.empty((len(phrases), 2), np.uint64)
     _hash(np.ascontiguousarray(phrases.items, np.uint8), phrases.offsets, hashes)
     return hashes
 
 
-class LegStore:
-    """The entries of a leg in files without a name.
+class TableStore:
+    """The entries of a table, in unnamed temporary files.
 
     Args:
-        folder: where these are; None for the system's folder of temporary files.
-        numbers: columns of numbers.
+        folder: directory of the files; None for the system's temporary directory.
+        numbers: number of columns of `TableRows.numbers`.
 
     Raises:
         PhraseToolError: the folder cannot be written to.
@@ -164,10 +166,10 @@ class LegStore:
 
     @property
     def groups(self) -> int:
-        """How many sources there are."""
+        """Number of sources."""
         return self._groups[-1]
 
-    def append(self, rows: LegRows) -> None:
+    def append(self, rows: TableRows) -> None:
         """Write a block of whole groups.
 
         Raises:
@@ -181,21 +183,21 @@ class LegStore:
         self._groups.append(self._groups[-1] + len(rows.sources))
         self._rows.append(self._rows[-1] + len(rows))
 
-    def blocks(self) -> Iterator[LegRows]:
-        """All blocks, in order."""
+    def blocks(self) -> Iterator[TableRows]:
+        """Return an iterator over all blocks, in order."""
         return map(self._block, range(len(self._groups) - 1))
 
-    def load(self, groups: Int64Array) -> LegRows:
-        """Some groups.
+    def load(self, groups: Int64Array) -> TableRows:
+        """Read groups.
 
         Args:
-            groups: int64, ascending, their numbers; at least one.
+            groups: int64, ascending group numbers, at least one.
 
         Raises:
-            PhraseToolError: they cannot be read.
+            PhraseToolError: the groups cannot be read.
         """
         bounds = np.searchsorted(groups, self._groups)
-        return LegRows.concatenate(
+        return TableRows.concatenate(
             [
                 self._block(block).select(groups[first:last] - self._groups[block])
                 for block, (first, last) in enumerate(pairwise(bounds.tolist()))
@@ -203,11 +205,11 @@ class LegStore:
             ]
         )
 
-    def _block(self, block: int) -> LegRows:
+    def _block(self, block: int) -> TableRows:
         first, last = self._rows[block], self._rows[block + 1]
         sizes = self._sizes.read(self._groups[block], self._groups[block + 1])
         groups = prefix_sums(sizes)
-        return LegRows(
+        return TableRows(
             self._sources.block(block), groups, self._targets.block(block), self._points.block(block),
             self._numbers.read(first, last),
         )  # fmt: skip
@@ -230,8 +232,8 @@ class _RaggedColumn:
         return Ragged(self._items.read(item, last_item), self._offsets.read(offset, last_offset))
 
 
-def bytes_of_groups(rows: LegRows) -> Int64Array:
-    """int64, shape (G,): the memory that each group takes while it is worked on."""
+def bytes_of_groups(rows: TableRows) -> Int64Array:
+    """Return the number of bytes that each group takes during processing, int64, shape (G,)."""
     fixed = rows.numbers.shape[1] * 8 + 16 + _WORKED_ON
     by_row = np.diff(rows.targets.offsets) + 4 * np.diff(rows.points.offsets) + fixed
     ends = prefix_sums(by_row)[rows.groups]

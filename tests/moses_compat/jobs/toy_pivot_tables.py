@@ -1,21 +1,21 @@
-"""Small tables to and from middle languages, drawn by a seed."""
+"""Small random tables to and from pivot languages, which depend on a seed."""
 
 import math
 import random
 
-from tests.naive_pivot import Leg
+from tests.naive_pivot import TableLine
 
-MIDDLE = ["the", "house", "the house", "is", "green", "| bar", "a é", "a ~", "a !"]
+PIVOT = ["the", "house", "the house", "is", "green", "| bar", "a é", "a ~", "a !"]
 
 
 def phrases(rng, prefix):
-    """Phrases that sort unlike their words do."""
+    """Return phrases whose order differs from that of their words."""
     words = [f"{mark}{prefix}" for mark in ("", "1", "!", "~", "é")]
     return sorted({" ".join(rng.choice(words) for _ in range(rng.randint(1, 3))) for _ in range(9)})
 
 
-def leg(rng, sources, targets, share=0.5):
-    """Lines of a table, some of whose pairs are there."""
+def table_lines(rng, sources, targets, share=0.5):
+    """Return the lines of a table with a random share of all pairs."""
     lines = []
     for source in sources:
         for target in targets:
@@ -29,12 +29,12 @@ def leg(rng, sources, targets, share=0.5):
                 counts = [rng.randint(1, 9) for _ in range(3)]
                 parts = [[rng.uniform(0.1, 1) for _ in range(3)] for _ in range(2)]
                 orientations = [float(f"{value / sum(part):.6g}") for part in parts for value in part]
-                lines.append(Leg(source, target, scores, points, counts, orientations))
+                lines.append(TableLine(source, target, scores, points, counts, orientations))
     return with_margins(lines)
 
 
 def with_margins(lines):
-    """c(t) and c(s) are the same in all lines of a phrase, and not less than the pairs of all of them."""
+    """Make c(t) and c(s) equal in all lines of a phrase, and at least the sum of their joint counts."""
     of_target, of_source = {}, {}
     for line in lines:
         target, source, joint = line.counts
@@ -45,21 +45,21 @@ def with_margins(lines):
     return lines
 
 
-def triangle(seed, middles=1):
-    """For each middle language, the lines of the tables to it and from it; ends are the same, as far as they go."""
+def triangle(seed, pivots=1):
+    """Return the lines of the tables to and from each pivot language, which share most source and target phrases."""
     rng = random.Random(seed)
     sources, targets = phrases(rng, "a"), phrases(rng, "c")
     return [
         (
-            leg(rng, rng.sample(sources, max(1, len(sources) - k)), MIDDLE),
-            leg(rng, rng.sample(MIDDLE, 7), rng.sample(targets, max(1, len(targets) - k))),
+            table_lines(rng, rng.sample(sources, max(1, len(sources) - k)), PIVOT),
+            table_lines(rng, rng.sample(PIVOT, 7), rng.sample(targets, max(1, len(targets) - k))),
         )
-        for k in range(middles)
+        for k in range(pivots)
     ]
 
 
 def table_text(lines, scores=4):
-    """A phrase table."""
+    """Return a phrase table."""
     rows = [
         f"{line.source} ||| {line.target} ||| {' '.join(map(repr, line.scores[:scores]))} ||| "
         f"{' '.join(f'{s}-{t}' for s, t in line.points)} ||| {' '.join(map(str, line.counts))} ||| |||\n"
@@ -69,6 +69,6 @@ def table_text(lines, scores=4):
 
 
 def reordering_text(lines):
-    """The reordering table beside it."""
+    """Return the reordering table of the same pairs."""
     rows = [f"{line.source} ||| {line.target} ||| {' '.join(map(repr, line.orientations))}\n" for line in lines]
     return "".join(sorted(rows, key=str.encode)).encode()
