@@ -205,6 +205,21 @@ def training() -> str:
     return markdown("loss | pairs per second | 25 iterations of 1.12 million pairs", rows)
 
 
+def subnormals() -> str:
+    """Training speed at the beginning, in the middle and at the end of an epoch, with and without subnormal numbers."""
+    window = find("subnormals/window")
+    with_subnormals, flushed = (find(f"subnormals/{way}/texts_per_second") for way in ("calculated", "zero"))
+    rows = [
+        [
+            f"{number * window + 1:,} to {(number + 1) * window:,}",
+            f"{with_subnormals[number]:.0f}",
+            f"{flushed[number]:.0f}",
+        ]
+        for number in (0, len(flushed) // 2, len(flushed) - 1)
+    ]
+    return markdown("updates | with subnormal numbers, texts per second | with 0 instead, texts per second", rows)
+
+
 def beams() -> str:
     """Return a table of the share of sentences with the model score of Moses, by search and beam threshold."""
     searches = (("cube", "cube pruning"), ("stack", "stacks"))
@@ -241,6 +256,7 @@ TABLES = {
     "outside memory": outside_memory, "decoders": decoders, "decoder scores": decoder_scores,
     "engine": engine, "engine bleu": engine_bleu,
     "distortion limits": distortion_limits, "engine speed": engine_speed, "tuning": tuning, "training": training,
+    "subnormals": subnormals,
 }  # fmt: skip
 VALUES = {
     "million entries": lambda: f"{find('extraction/phrase-table/entries') / 1e6:.1f}",

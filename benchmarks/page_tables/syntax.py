@@ -16,8 +16,8 @@ RUNS = StoredStudy("syntax")
 # Text encoders, by their names in the results.
 _ENCODERS = {
     "autoencoder": "gated mean-max autoencoder", "bert": "BERT, mean of the last layer",
-    "sentence": "sentence-transformers, phrases of captions", "syntax": "encoder of syntax, `default`",
-    "translations": "encoder of syntax, `translations`",
+    "sentence": "sentence-transformers, phrases of captions", "syntax": "syntactic encoder, `default`",
+    "translations": "syntactic encoder, `translations`",
 }  # fmt: skip
 # Table 4 of Liu et al. (2019), on the paper's sentences.
 _PAPER_TABLE_4 = {

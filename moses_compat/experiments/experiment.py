@@ -21,16 +21,16 @@ from moses_compat.experiments.compared_tables import pruned_table_frames, tuned_
 from moses_compat.experiments.ladder import check_translators, ladder_frames
 from moses_compat.experiments.phrase_frames import choose_phrases, map_frame, neighbour_frame
 from moses_compat.experiments.report.pages import write_report
-from moses_compat.experiments.settings import DEV, ExperimentConfig, FinishedModel, TextPair
-from moses_compat.experiments.workbench import (
+from moses_compat.experiments.runner import (
     Cluster,
     Session,
     check_development_set,
-    open_workbench,
+    open_runner,
     overlaps,
     read_experiment_texts,
     write_pair,
 )
+from moses_compat.experiments.settings import DEV, ExperimentConfig, FinishedModel, TextPair
 from moses_compat.files.streams import Input, Output
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.model_sources import both_directions, dimension_of_model, model_source
@@ -185,12 +185,12 @@ def run_experiment(
     plan, runner = _build(session, program)
     frames: dict[str, pd.DataFrame] = {}
     if config.prune or config.annotate:
-        bench = open_workbench(session, plan)
+        experiment_runner = open_runner(session, plan)
         if config.prune:
-            frames.update(pruned_table_frames(bench, config.prune))
+            frames.update(pruned_table_frames(experiment_runner, config.prune))
             session.part("pruning")
         if config.annotate:
-            frames["annotation"] = tuned_table_frame(bench, config.annotate)
+            frames["annotation"] = tuned_table_frame(experiment_runner, config.annotate)
             session.part("annotation")
     if config.ladder:
         frames.update(ladder_frames(session, config.ladder, plan, runner))

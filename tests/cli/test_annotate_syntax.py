@@ -213,7 +213,7 @@ def test_unavailable_columns_are_refused(arguments, said, syntax_folder, toy_tag
     assert (outcome.code, said in outcome.err) == (2, True), outcome.err
     if "--syntax-columns" in arguments:
         semantic = run_inside("annotate", table, "-m", model_folder, *options, "-o", "-")
-        assert (semantic.code, "is for an encoder of syntax; name one with -m" in semantic.err) == (2, True)
+        assert (semantic.code, "is for a syntactic encoder; name one with -m" in semantic.err) == (2, True)
 
 
 def test_torch_is_not_loaded(syntax_folder, table):

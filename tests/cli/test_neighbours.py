@@ -80,7 +80,7 @@ def test_bad_requests(text, autoencoder, model_folder, tmp_path):
         assert (outcome.code, outcome.out) == (code, b"")
         return outcome.err
 
-    assert "with an autoencoder or an encoder of syntax, name texts with --sentences" in fails(
+    assert "with an autoencoder or a syntactic encoder, name texts with --sentences" in fails(
         "a dog", "-m", autoencoder
     )
     assert "this needs an autoencoder of one language" in fails("a dog", "-m", model_folder, "--sentences", text)

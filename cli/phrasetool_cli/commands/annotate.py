@@ -67,7 +67,7 @@ def chosen_likelihood(values: dict[str, Any], models: Sequence[str]) -> Likeliho
 
     encoders = [folder for folder in models if is_syntax(folder)]
     if not encoders:
-        raise click.UsageError(f"--syntax-columns {columns} is for an encoder of syntax; name one with -m")
+        raise click.UsageError(f"--syntax-columns {columns} is for a syntactic encoder; name one with -m")
     if tagger is None:
         raise click.UsageError(f"--syntax-columns {columns} needs a tagger; name one with --tagger FOLDER")
     named = tuple((languages or "").split(","))

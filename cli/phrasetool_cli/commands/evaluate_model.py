@@ -80,7 +80,7 @@ def command(
         evaluate_syntax(inputs, folder, sentences, seed, literal, document, json_file == "-")
         return
     if sentences is not None or literal:
-        raise click.UsageError("--words and --literal are for an encoder of syntax")
+        raise click.UsageError("--words and --literal are for a syntactic encoder")
     if kind == "parallel":
         evaluate_classifier(inputs, folder, max_length, limit, seed, document, json_file == "-")
         return
@@ -332,7 +332,7 @@ def evaluate_syntax(
     from phrasetool.syntax.model import SyntaxModel
 
     if len(inputs) != 1:
-        raise click.UsageError("an encoder of syntax is measured on one tagged text")
+        raise click.UsageError("a syntactic encoder is measured on one tagged text")
     model = SyntaxModel.load(folder)
     lines, tags = read_tagged_text(inputs[0], sentences)
     try:

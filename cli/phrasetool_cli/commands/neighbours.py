@@ -102,7 +102,7 @@ def command(
         result, shown = _phrases(model, text, pairs, side, count)
     else:
         raise PhraseToolError(
-            f"{folder}: not a model of phrase pairs; with an autoencoder or an encoder of syntax, name texts with "
+            f"{folder}: not a model of phrase pairs; with an autoencoder or a syntactic encoder, name texts with "
             "--sentences"
         )
     document(result)

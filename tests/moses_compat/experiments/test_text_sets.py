@@ -3,8 +3,8 @@ import gzip
 import pytest
 
 from moses_compat.experiments.config import read_experiment_config
+from moses_compat.experiments.runner import overlaps, read_experiment_texts, write_pair
 from moses_compat.experiments.settings import TextPair
-from moses_compat.experiments.workbench import overlaps, read_experiment_texts, write_pair
 from phrasetool.errors import DataError
 from tests.small_experiment import write_experiment
 

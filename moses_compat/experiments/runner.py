@@ -169,7 +169,7 @@ class ExperimentRunner:
     load: Callable[[], LoadedModel]
 
 
-def open_workbench(session: Session, plan: BuildPlan) -> ExperimentRunner:
+def open_runner(session: Session, plan: BuildPlan) -> ExperimentRunner:
     """Read the model, and the table once for all measures.
 
     Args:

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from moses_compat.experiments import workbench
+from moses_compat.experiments import runner as runner_module
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.config import read_experiment_config
-from moses_compat.experiments.workbench import Session, open_workbench, read_experiment_texts
+from moses_compat.experiments.runner import Session, open_runner, read_experiment_texts
 from phrasetool.pruning.measures import LOSSES, SIGNIFICANCE, SIMILARITIES
 from phrasetool.watch import SILENT
 from tests.moses_compat.experiments.watching import RecordingWatch
@@ -25,39 +25,39 @@ stack = 70
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bench") / "x"
+def runner(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runner") / "x"
     config = read_experiment_config(str(write_experiment(folder, MORE)))
     session = Session(config, read_experiment_texts(config), 1, RecordingWatch())
-    return open_workbench(session, BuildPlan(config.moses.ini))
+    return open_runner(session, BuildPlan(config.moses.ini))
 
 
-def test_the_search_is_that_of_the_configuration(bench):
-    search = bench.model.search
+def test_the_search_is_that_of_the_configuration(runner):
+    search = runner.model.search
     # Other settings are those of the ini, or else Moses' defaults.
     assert (search.algorithm, search.stack_size, search.pop_limit, search.table_limit) == ("stack", 70, 1000, 20)
 
 
-def test_only_what_is_needed_is_measured(bench):
-    measures = bench.measures
+def test_only_what_is_needed_is_measured(runner):
+    measures = runner.measures
     assert len(measures) == len(table_lines())
     assert LOSSES in measures
     assert SIMILARITIES not in measures
     assert SIGNIFICANCE not in measures
-    assert list(bench.session.seconds) == ["measure"]
+    assert list(runner.session.seconds) == ["measure"]
 
 
-def test_the_decoder_is_loaded_when_it_is_asked_for_and_once(bench):
-    started = bench.session.watch.begun
+def test_the_decoder_is_loaded_when_it_is_asked_for_and_once(runner):
+    started = runner.session.watch.begun
     assert [label for label, _ in started] == ["measure"]
-    assert bench.load() is bench.load()
+    assert runner.load() is runner.load()
     assert [label for label, _ in started] == ["measure", "load"]
-    assert list(bench.load().sentences) == ["dev", "one", "two"]
+    assert list(runner.load().sentences) == ["dev", "one", "two"]
 
 
 def test_a_part_lasts_from_the_end_of_the_one_before(monkeypatch):
     clock = iter([12.5, 12.75, 20.0004])
-    monkeypatch.setattr(workbench.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(runner_module.time, "monotonic", lambda: next(clock))
     current = Session(SimpleNamespace(output="out"), None, 1, SILENT, began=10.0)
     for name in ("measure", "tune", "decode"):
         current.part(name)
