@@ -256,7 +256,7 @@ class PruneRequest:
                 f"{{reasons}} writes Parquet, which is already compressed; leave out {packing.ending}"
             )
         if (self.reordering_table is None) != (self.reordering_out is None):
-            raise UnusableRequest("{reordering_table} and {reordering_out} go together; give both or none")
+            raise UnusableRequest("give both {reordering_table} and {reordering_out}, or neither")
         if self.reordering_table == self.table == STANDARD:
             raise UnusableRequest("the phrase table and the reordering table cannot both come from standard input")
         if self.streams:

@@ -102,7 +102,7 @@ def exact_rows(
             f"expected vectors of equal dimension up to {LARGEST}, not {sources.shape} and {targets.shape}"
         )
     if k < 1 or (block is not None and block < 1):
-        raise ValueError("k and block must be positive")
+        raise ValueError("expected a positive k and a positive block")
     near = min(k, len(targets)), min(k, len(sources))
     known = known_rows(targets)
     # Small enough that every thread gets blocks.

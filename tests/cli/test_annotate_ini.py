@@ -152,8 +152,8 @@ def test_checks_come_before_any_work(folder, model_folder, file, text, message):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--moses-ini", "2.ini"], 2, "need each other"),
-        (["--moses-ini-out", "x.ini"], 2, "need each other"),
+        (["--moses-ini", "2.ini"], 2, "must be given together"),
+        (["--moses-ini-out", "x.ini"], 2, "must be given together"),
         (["--moses-ini", "2.ini", "--moses-ini-out", "x.ini", "--scale", "raw"], 2, "--scale raw is not for Moses"),
         (["--weight", "0.5"], 2, "--weight is for the ini"),
         (["--moses-ini", "2.ini", "--moses-ini-out", "x.ini", "--weight", "nan"], 2, "'nan' is not a finite number"),

@@ -173,8 +173,8 @@ def test_pruning_by_one_or_two_translators(folders, model_folder, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o", "scores", "t"]
     for wrong, message in (
         (["-m", folders[0], "-m", model_folder], "not a translator"),
-        (["-m", model_folder, "-m", model_folder], "a second model is for translators"),
-        (["-m", folders[0], "-m", folders[0]], "both models give p(target | source)"),
+        (["-m", model_folder, "-m", model_folder], "only translators can be combined"),
+        (["-m", folders[0], "-m", folders[0]], "both models compute p(target | source)"),
         (["-m", folders[0]] * 3, "not 3 models"),
     ):
         outcome = run_inside("prune", table, *wrong, *size)

@@ -107,7 +107,7 @@ def test_known_words_get_no_entries(files):
         (["table.gz"], 2, "Missing option '--text'"),
         (["table.gz", "--text", "text", "--evidence", "magic"], 2, "'magic' is not one of compound, inflection"),
         (["table.gz", "--text", "text", *["--reference", "reference"] * 2], 2, "1 --text, but 2 --reference"),
-        (["table.gz", "--text", "text", "--reordering-out", "r"], 2, "go together; give both or none"),
+        (["table.gz", "--text", "text", "--reordering-out", "r"], 2, "or neither"),
         (["table.gz", "--text", "text", "-o", "text"], 1, "the output is the input text"),
         (["table.gz", "--text", "-", "--text", "-"], 2, "only one input can be standard input"),
         (["table.gz", "--text", "-", "--reference", "reference"], 2, "texts are read twice; they must be files"),

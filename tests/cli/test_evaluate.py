@@ -34,7 +34,7 @@ def test_the_text_output(texts):
     result = text_of(texts["better.en"], texts["worse.en.gz"], "-r", texts["truth.en"], "--samples", 100)
     lines = result.splitlines()
     assert lines[0] == f"12 lines, 1 reference ({texts['truth.en']})"
-    assert "as it is (--tokenize none)" in lines[1]
+    assert "without tokenisation (--tokenize none)" in lines[1]
     assert "looks tokenised, lower-cased and escaped for Moses" in lines[2]
     titles = [line.split() for line in lines if "is better" in line]
     assert [title[:2] for title in titles] == [["BLEU,", "more"], ["chrF2,", "more"], ["TER,", "less"]]

@@ -69,4 +69,4 @@ def test_neighbours_by_syntax(syntax_folder, texts):
     shown = run_inside("neighbours", sentence, "-m", syntax_folder, "--sentences", words, "-k", 1, "-q").out.decode()
     assert shown == f"nearest of 60 sentences\n  {best['similarity']:6.3f}  {best['sentence']}\n"
     unknown = run_inside("neighbours", "☃", "-m", syntax_folder, "--sentences", words, "-q")
-    assert (unknown.code, "knows nothing of the sentence" in unknown.message) == (1, True)
+    assert (unknown.code, "no known subword unit" in unknown.message) == (1, True)

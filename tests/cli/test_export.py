@@ -97,9 +97,9 @@ def test_lexicons(files):
     ("arguments", "code", "said"),
     [
         (["table.gz"], 2, "Missing option '--to'"),
-        (["table.gz", "--to", "vmap", "--format", "binary"], 2, "--format does not go with --to vmap"),
-        (["table.gz", "--to", "shortlist", "--longest", "2"], 2, "--longest does not go with --to shortlist"),
-        (["table.gz", "--to", "shortlist", "--format", "tsv"], 2, "--to shortlist has the forms text, binary, not tsv"),
+        (["table.gz", "--to", "vmap", "--format", "binary"], 2, "--format cannot be used with --to vmap"),
+        (["table.gz", "--to", "shortlist", "--longest", "2"], 2, "--longest cannot be used with --to shortlist"),
+        (["table.gz", "--to", "shortlist", "--format", "tsv"], 2, "has the formats text, binary, not tsv"),
         (["table.gz", "--to", "shortlist", "--format", "binary"], 2, "a binary shortlist needs both vocabularies"),
         (["table.gz", "--to", "lexicon", "--format", "tbx"], 2, "--format tbx and --languages must be given together"),
         (["table.gz", "--to", "lexicon", "--languages", "german"], 2, "is not two codes of languages"),

@@ -233,7 +233,7 @@ def test_subword_encoders_read_only_utf8(kept, tmp_path):
         (["S", "T", "--explain"], 2, "--explain adds a column to --scores"),
         (["S", "T", "--encoder", "E"], 2, "name a classifier with --model, a"),
         (["S", "T", "--prefix", "query: "], 2, "--prefix is for a sentence encoder"),
-        (["S", "S"], 1, "is the file of the source, too"),
+        (["S", "S"], 1, "is also the source file"),
         (["S", "SHORT"], 1, "ends after 3 lines"),
         (["S", "MISSING"], 1, "No such file"),
         (["S", "T", "--scores", "S"], 1, "the output is the input"),
@@ -430,7 +430,7 @@ def test_cross_training_finds_wrong_pairs(kept, tmp_path, monkeypatch):
 def test_cross_training_needs_files_with_enough_pairs(kept, tmp_path):
     source, target = bitext(tmp_path, dirty_lines(60))
     outcome = run_inside("filter-bitext", source, target, "--cross-train", *kept)
-    assert (outcome.code, "half of its pairs are only 30; expected 100" in outcome.message) == (1, True)
+    assert (outcome.code, "one half has only 30 pairs; expected 100" in outcome.message) == (1, True)
     piped = run_inside("filter-bitext", "-", target, "--cross-train", *kept, stdin=source.read_bytes())
     assert (piped.code, "two classifiers are trained before" in piped.message) == (1, True)
     both = run_inside("filter-bitext", source, target, "--cross-train", "-m", "model", *kept)

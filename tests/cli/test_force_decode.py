@@ -106,10 +106,10 @@ def test_unreached_sentences_are_reported(example, tmp_path):
     assert lines.pop(0) == "3.8 % of 26 tokens have no translation"
     assert lines[0] == "5 of 10 sentences decoded to their translation"
     assert sorted(lines[1:-1]) == [
-        "  1 not: a reference word is produced by no entry",
-        "  1 not: a source word has no entry that fits the reference",
-        "  1 not: no combination of entries covers both sides",
-        "  2 not: a side is empty",
+        "  1 failed: a reference word is produced by no entry",
+        "  1 failed: a source word has no entry that fits the reference",
+        "  1 failed: no combination of entries covers both sides",
+        "  2 failed: a side is empty",
     ]
     pairs = read(tmp_path / "pairs").split(b"\n")[:-1]
     uses = sum(int(line.rsplit(b" ", 1)[1]) for line in pairs)
@@ -125,7 +125,7 @@ def test_the_distortion_limit(example, tmp_path):
         "force-decode", "--moses-ini", ini, source, target, "-o", tmp_path / "pairs", "--distortion-limit", 0
     )
     assert "3 of 10 sentences decoded" in outcome.err
-    assert "2 not: only beyond the distortion limit" in outcome.err
+    assert "2 failed: only beyond the distortion limit" in outcome.err
     hint = "hint: in 20% of the sentences, words move farther than the distortion limit of 0: a model with a larger one"
     assert hint in outcome.err
     changed = ini.parent / "changed.ini"

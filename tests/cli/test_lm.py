@@ -68,7 +68,7 @@ def test_bad_usage(tmp_path, arguments, message):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [(b"", "the corpus is empty"), (b"\n \r\n\t\n", "the corpus has no word; expected")]
+    ("text", "message"), [(b"", "the corpus is empty"), (b"\n \r\n\t\n", "the corpus has no words; expected")]
 )
 @pytest.mark.parametrize("estimator", ["lmplz", "built-in"])
 def test_nothing_to_learn_from(tmp_path, monkeypatch, text, message, estimator):

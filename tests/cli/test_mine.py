@@ -257,7 +257,7 @@ def test_over_long_sentences_are_counted(classifier, tmp_path):
         (("--encoder", "e", "--min-cosine", "2"), 2, "range"),
         (("--encoder", "e", "-k", "0"), 2, "range"),
         (("--encoder", "e", "--threshold", "1", "--dev-gold", "g"), 2, "both set the threshold"),
-        (("--encoder", "e", "--dev-source", "s"), 2, "go together"),
+        (("--encoder", "e", "--dev-source", "s"), 2, "must be given together"),
         (("--encoder", "e", "--dev", "s", "t"), 2, "--dev is for --dev-gold"),
         (("--encoder", "none"), 1, "none: no such folder"),
         (("-m", "none"), 1, "none: no such model folder"),
@@ -297,7 +297,7 @@ def test_bad_files(encoder, source, options, message, tmp_path, monkeypatch):
 def test_the_same_file_or_stream_twice(encoder, tmp_path):
     (tmp_path / "s").write_text("s1\n")
     outcome = run_inside("mine", tmp_path / "s", tmp_path / "s", "--encoder", encoder, "-q")
-    assert (outcome.code, "is the file of the source, too" in outcome.message) == (1, True)
+    assert (outcome.code, "is also the source file" in outcome.message) == (1, True)
     outcome = run_inside("mine", "-", "-", "--encoder", encoder)
     assert (outcome.code, "only one file can be standard input" in outcome.err) == (2, True)
     outcome = run_inside("mine", "-", tmp_path / "s", "--encoder", encoder, "-q", stdin=b"t1\n")

@@ -129,7 +129,7 @@ def test_impossible_counts_are_refused(folder, counts):
     write(folder / "impossible", NONE.replace(b" 0.1\n", f" 0.1 ||| 0-0 ||| {counts}\n".encode()))
     write(folder / "way", b"seldom ||| x ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 4 4 2\n")
     message = (
-        f"impossible:1: the entry has an impossible joint count (found {counts!r}): a pair is seen, and no more often"
+        f"impossible:1: the entry has an impossible joint count (found {counts!r}): it must be positive and at most"
     )
     for arguments in (
         ("prune", "impossible", "--method", "count", *CUT),

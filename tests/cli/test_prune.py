@@ -604,7 +604,7 @@ def test_messages_about_protection(model_folder, tmp_path):
         f"  {expected:,} of {expected:,} below the threshold were kept as one of the best of their source"
         in outcome.err
     )
-    assert "protection (the 10 best of every source) kept 100.0% of what was below the threshold" in outcome.err
+    assert "protection (the 10 best of every source) kept 100.0% of the entries below the threshold" in outcome.err
     assert "--protect words protects those of one-word sources only" in outcome.err
     # With --protect words, the message does not suggest this option.
     outcome = run_inside("prune", table, "-m", model_folder, "-t", "1", "--protect", "words")
@@ -618,7 +618,7 @@ def test_messages_about_protection_in_a_sweep(model_folder, tmp_path):
     last = report["thresholds"][-1]
     assert last["protected"] == last["below_threshold"] > 0
     assert last["kept"] == report["entries"] == TABLES["lattice"].count(b"\n")
-    assert f"of {last['protected']:,} entries below 1, {last['protected']:,} stay" in outcome.err
+    assert f"of {last['protected']:,} entries below 1, {last['protected']:,} are kept" in outcome.err
     assert "--protect words" in outcome.err
     assert run_inside("prune", table, "-m", model_folder, "--sweep", "0:1:1", "-q").err == ""
     printed = run_inside("prune", table, "-m", model_folder, "--sweep", "0:1:1", "--json", "-")

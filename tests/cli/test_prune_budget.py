@@ -296,7 +296,7 @@ def test_usage(folder, tmp_path):
         (("--max-bleu-loss", "-1"), "-1"),
         (("--max-bleu-loss", "nan"), "not NaN"),
         ((*LOSS, "--target-size", "0.5"), "give one of --threshold, --target-size, --max-bleu-loss and --sweep"),
-        ((*LOSS, "--method", "count:3"), "thresholds of their own"),
+        ((*LOSS, "--method", "count:3"), "their own thresholds"),
         ((*LOSS, "--method", "usage"), "give --forced-pairs PAIRS"),
         (("--target-size", "0.5"), "--dev, --non-inferior and the options of the search go with --max-bleu-loss"),
         (("--max-bleu-loss", "0", "--non-inferior"), "--non-inferior needs a margin: a --max-bleu-loss above 0"),

@@ -138,7 +138,7 @@ def test_the_best_entries_of_words_are_kept(folder):
     assert {TABLE[i].split()[0] for i in kept(folder, *options)} == {b"das", b"haus"}
     outcome = prune(folder, *options[:-2], "--target-size", "0.1")
     assert outcome.code == 1
-    assert "2 of 6 entries (33.3%) are kept at any threshold, more than the wanted 10.0%" in outcome.message
+    assert "2 of 6 entries (33.3%) are kept at any threshold, more than the requested 10.0%" in outcome.message
 
 
 @pytest.mark.parametrize("more", [("--threads", "1"), ("--threads", "2", "--block-bytes", "1")])
@@ -241,7 +241,7 @@ def test_protection_is_limited_to_a_share_of_the_size(folder):
     assert "+k1+all|" in prune(folder, "--method", "count", "--target-size", "0.1", "--protect", "all").err
     assert "+k10+all|" in prune(folder, "--method", "count", "-t", "3").err
     outcome = prune(folder, "--method", "count", "--target-size", "0.04")
-    assert outcome.message.endswith("1 of 20 entries (5.0%) are kept at any threshold, more than the wanted 4.0%; "
+    assert outcome.message.endswith("1 of 20 entries (5.0%) are kept at any threshold, more than the requested 4.0%; "
                                  "--keep-top 0 lets words become unknown")  # fmt: skip
 
 
@@ -402,14 +402,14 @@ def test_failed_runs_write_nothing(folder):
         (("--method", "count+count", "-t", "1"), 2, "count"),
         (("--method", "semantic+count", "-t", "1", "--similarities", "none"), 2, "none: no such file"),
         (("--method", "count", "-t", "nan"), 2, "not NaN"),
-        (("--method", "count:3", "-t", "3"), 2, "thresholds of their own"),
-        (("--method", "count:3", "--sweep", "0:1:1"), 2, "thresholds of their own"),
+        (("--method", "count:3", "-t", "3"), 2, "their own thresholds"),
+        (("--method", "count:3", "--sweep", "0:1:1"), 2, "their own thresholds"),
         (("--method", "count:3+top", "--moses-ini", "x"), 2, "top has no threshold"),
         (("--method", "count", "-t", "a+e"), 2, "--threshold a+e goes with --method significance alone"),
         (("-t", "a-e",), 2, "--threshold a-e goes with --method significance alone"),
         (("--method", "count", "-t", "b+e"), 2, "'b+e' is not a number, a+e or a-e"),
         (("--method", "count+probability:2",), 2, "count has no threshold"),
-        (("--method", "count*2+probability", "--combine", "union", "-t", "1"), 2, "weights mean nothing to a union"),
+        (("--method", "count*2+probability", "--combine", "union", "-t", "1"), 2, "weights have no effect in a union"),
         (("--method", "count", "-t", "1", "--reasons", "why.gz"), 2, "leave out .gz"),
         (("--method", "count", "--sweep", "1:2:1", "--reasons", "why"), 2, "--sweep writes no table"),
         (("--method", "composition", "-t", "1", "--moses-ini", "missing.ini"), 1, "missing.ini: No such file"),

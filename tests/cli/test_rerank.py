@@ -88,7 +88,7 @@ def test_language_models_give_kenlms_log_probability(lists):
         expected = reference.score(words) * math.log(10)
         assert float(features.split()[-1]) == pytest.approx(expected, rel=1e-8)
     outcome = run(lists, *RESCORE, "--lm", "source.arpa", "-o", "other", "-q", code=1)
-    assert "source.arpa: knows 0% of the tokens of test.nbest, expected 60% at least" in outcome.err
+    assert "source.arpa: knows 0% of the tokens of test.nbest, expected at least 60%" in outcome.err
     run(lists, *RESCORE, "--lm", "source.arpa", "-o", "other", "-q", "--force")
     outcome = run(lists, "rescore", "columns", "--source", "test.src", "--lm", "target.arpa", "-q", code=1)
     assert "columns: has the feature ExtraLM0 already; leave out the models to use it" in outcome.err

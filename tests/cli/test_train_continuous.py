@@ -136,13 +136,13 @@ def test_vectors_of_another_dimension_or_of_no_word(files, tmp_path):
     unrelated = write(tmp_path / "other", f"nothing {ROW}\n".encode())
     outcome = train(*files[0], "--dev", *files[1], "--target-vectors", unrelated, "-o", tmp_path / "m", "-q", "--force")
     assert outcome.code == 1
-    assert "other: knows none of the 12 words that need a vector" in outcome.err.splitlines()[-1]
+    assert "other: has vectors for none of the 12 words that need one" in outcome.err.splitlines()[-1]
 
 
 def test_one_target_word_is_not_enough(tmp_path):
     source, target = write(tmp_path / "s", b"a b\nc\n" * 20), write(tmp_path / "t", b"x x\nx\n" * 20)
     outcome = train(source, target, "-o", tmp_path / "m", "-q")
-    assert outcome.message.endswith("t: x is the only target word with a vector: there is nothing to choose from")
+    assert outcome.message.endswith("t: x is the only target word with a vector; expected at least two")
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_one_target_word_is_not_enough(tmp_path):
     [
         (lambda s, t: (s, write(t, t.read_bytes() + b"one more\n")), "train.de:81: the file ends after 80 lines, but"),
         (lambda s, t: (s, write(t, b"\n" + t.read_bytes())), "train.en:1: the line is empty"),
-        (lambda s, t: (s, s), "is the file of the source, too"),
+        (lambda s, t: (s, s), "is also the source file"),
         (lambda s, t: (s, t.with_suffix(".no")), "no such file"),
     ],
 )

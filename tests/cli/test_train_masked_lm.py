@@ -90,7 +90,7 @@ def test_small_vocabularies_and_truncated_texts_are_reported(files, tmp_path):
     outcome = train(*files, "--vocabulary-size", 5000, "--positions", 8, "--layers", 2, "-o", tmp_path / "bert")
     assert outcome.code == 0, outcome.err
     assert json.loads((tmp_path / "bert" / "config.json").read_text())["num_hidden_layers"] == 2
-    assert " pieces of words, fewer than the 5,000 wanted" in outcome.err
+    assert " subword units, fewer than the 5,000 requested" in outcome.err
     assert " texts and joined pairs of more than 8 tokens are cut" in outcome.err
 
 
@@ -103,7 +103,7 @@ def test_small_vocabularies_and_truncated_texts_are_reported(files, tmp_path):
         (lambda s, t: (s, write(t, b"\xff\n" + t.read_bytes())), "train.en:1: not UTF-8"),
         (lambda s, t: (write(s, b"same\n" * 9),), "train.de: expected at least two different lines"),
         (lambda s, t: (write(s, "\u200b\n\u200c\n".encode() * 9),), "train.de: no text to learn subword units from"),
-        (lambda s, t: (s, s), "is the file of the source, too"),
+        (lambda s, t: (s, s), "is also the source file"),
         (lambda s, t: (s, t.with_suffix(".no")), "no such file"),
     ],
 )

@@ -102,7 +102,7 @@ def test_invalid_usage(files, tmp_path):
         ([source, target, "--tune-embeddings"], 2, "--tune-embeddings is for --embeddings hf:FOLDER"),
         ([source, target, "--length", "yes"], 2, "length is 'yes'"),
         ([source, target, "--loss", "cosine"], 2, "--loss is for `train phrases or translator`"),
-        ([source, source], 1, "is the file of the source, too"),
+        ([source, source], 1, "is also the source file"),
         ([source, target, short], 2, "3 files were given"),
         (["-", "-"], 2, "standard input cannot be more than one of the texts"),
     ):

@@ -154,11 +154,11 @@ def test_a_refused_resume_names_what_differs(stopped, pairs):
     options = ("--resume", "--dimension", "6", "--epochs", "400", "--vectors", "random", "--seed", "3", "-q")
     outcome = run_inside("train", pairs, "-o", folder, *options)
     assert outcome.code == 1
-    assert "cannot resume: iterations was 500, not 400, seed was 1, not 3; give what was given" in outcome.message
+    assert "cannot resume: iterations was 500, not 400, seed was 1, not 3; use the original data" in outcome.message
     other_pairs = write(folder.parent / "other", pair_lines() + b"zz ||| ZZ\n")
     options = ("--resume", "--dimension", "6", "--epochs", "500", "--vectors", "random", "-q")
     outcome = run_inside("train", other_pairs, "-o", folder, *options)
-    assert "cannot resume: the pairs differ; give" in outcome.message
+    assert "cannot resume: the pairs differ; use" in outcome.message
 
 
 def test_a_training_that_diverges_keeps_nothing_or_the_last_good_state(pairs, tmp_path):
@@ -182,7 +182,7 @@ def test_a_training_that_diverges_later_keeps_its_checkpoint(pairs, tmp_path, mo
     outcome = run_inside("train", pairs, "-o", tmp_path / "m", *FAST)
     assert outcome.code == 1
     assert (
-        "diverged in iteration 2: it is bad; the checkpoint of iteration 1 stays; train again with" in outcome.message
+        "diverged in iteration 2: it is bad; the checkpoint of iteration 1 is kept; train again with" in outcome.message
     )
     assert sorted(os.listdir(tmp_path / "m")) == ["checkpoint.safetensors", "training.jsonl"]
     assert len((tmp_path / "m" / "training.jsonl").read_text().splitlines()) == 1

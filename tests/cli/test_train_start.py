@@ -127,10 +127,14 @@ def test_a_phrase_beyond_the_limit_of_an_encoder_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("option", "content", "message"),
     [
-        ("--source-vectors", b"2 50\n" + b"".join(b"x%d%s\n" % (i, b" 1" * 50) for i in range(2)), "knows none of the"),
+        (
+            "--source-vectors",
+            b"2 50\n" + b"".join(b"x%d%s\n" % (i, b" 1" * 50) for i in range(2)),
+            "has vectors for none of the",
+        ),
         ("--target-vectors", b"2 3\nc1 1 2 3\nc2 1 2 3\n", "the vectors have dimension 3, but dimension 50"),
         ("--target-vectors", b"", "the file contains no vectors"),
-        ("--source-text", b"other words only\n" * 9, "knows no word of the source"),
+        ("--source-text", b"other words only\n" * 9, "has no word of the source"),
     ],
 )
 def test_vectors_and_texts_without_known_words_are_refused(tmp_path, option, content, message):

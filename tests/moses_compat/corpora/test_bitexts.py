@@ -275,7 +275,7 @@ def test_sides_that_are_no_bitext(tmp_path, target, message):
 
 def test_one_file_twice(tmp_path):
     path = str(write(tmp_path / "s", b"x\n"))
-    with pytest.raises(PhraseToolError, match="is the file of the source"):
+    with pytest.raises(PhraseToolError, match="is also the source file"):
         read_parallel_texts(path, path)
     with pytest.raises(PhraseToolError, match="standard input"):
         read_parallel_texts("-", "-")

@@ -229,7 +229,7 @@ def test_both_sides(tmp_path):
     assert read_line_pairs(source, target) == (["a", "b"], ["x", "y"])
     with pytest.raises(DataError, match=r"the file ends after 2 lines, but .* has 3"):
         read_line_pairs(source, str(write(tmp_path / "3", b"x\ny\nz\n")))
-    with pytest.raises(PhraseToolError, match="is the file of the source, too"):
+    with pytest.raises(PhraseToolError, match="is also the source file"):
         read_line_pairs(source, source)
     with pytest.raises(PhraseToolError, match="cannot be both sides"):
         read_line_pairs("-", "-")

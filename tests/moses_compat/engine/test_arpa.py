@@ -118,7 +118,11 @@ FAULTS = {
     "strange word": (SMALL.replace(b"a </s>", b"zz </s>"), 15, "a word of this n-gram is not among the 1-grams"),
     "twice a word": (SMALL.replace(b"-1.5\tb", b"-1.5\ta"), 11, "the word a occurs twice"),
     "twice": (SMALL.replace(b"a </s>", b"<s> a"), 15, "this 2-gram occurs twice"),
-    "no context": (SMALL.replace(b"<s> a b", b"b a b"), 19, "the first 2 words of this 3-gram are no 2-gram"),
+    "no context": (
+        SMALL.replace(b"<s> a b", b"b a b"),
+        19,
+        "the first 2 words of this 3-gram are not listed as a 2-gram",
+    ),
     "no begin": (SMALL.replace(b"<s>", b"c"), None, "has no <s>"),
     "no end word": (SMALL.replace(b"</s>", b"c"), None, "has no </s>"),
 }
@@ -136,7 +140,7 @@ def test_faults_are_named(tmp_path, text, line, message):
 def test_a_fault_keeps_its_line_in_a_restricted_model(tmp_path):
     text = SMALL.replace(b"-0.5\t<s> a", b"-0.5\tb b").replace(b"a </s>", b"b </s>")
     path = str(write(tmp_path / "bad.arpa", text))
-    with pytest.raises(DataError, match=r"bad.arpa:19: the first 2 words of this 3-gram are no 2-gram"):
+    with pytest.raises(DataError, match=r"bad.arpa:19: the first 2 words of this 3-gram are not listed as a 2-gram"):
         load_language_model(path, [b"a", b"b"])
     # Without b in the vocabulary, the 3-gram is skipped.
     assert load_language_model(path, [b"a"]).words == [b"<unk>", b"<s>", b"</s>", b"a"]
@@ -294,7 +298,9 @@ def test_pruned_models_are_read_as_by_kenlm(workspace, seed):
         return
     if kenlm_model is None:
         assert "The context of every" in refusal
-        with pytest.raises(DataError, match=r"pruned\.arpa:\d+: the first \d words of this \d-gram are no \d-gram"):
+        with pytest.raises(
+            DataError, match=r"pruned\.arpa:\d+: the first \d words of this \d-gram are not listed as a \d-gram"
+        ):
             load_language_model(str(path))
         return
     for vocabulary in (None, {b"a", b"b"}):

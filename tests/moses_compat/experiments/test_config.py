@@ -117,7 +117,7 @@ def test_criteria_with_thresholds_of_their_own(folder):
         ("0.5]", '"x"]', "prune.sizes: 'x' is not a number"),
         ("0.5]", "true]", "prune.sizes: True is not a number"),
         ('"random"', '"randm"', "prune.methods: unknown criterion 'randm'; did you mean random?"),
-        ('"random"', '"count+syntax"', "prune.methods: has the method count\\+syntax; an experiment has no classifier"),
+        ('"random"', '"count+syntax"', "prune.methods: the method count\\+syntax is not supported in experiments"),
         ('"random"', '"significance"', "give \\[data.bitext\\]"),
         ('"random"', '"composition+usage"', "uses are counted in forced decoding .* give \\[data.bitext\\]"),
         ("[prune]", '[annotate]\ncolumns = "semantic+forced"\n[prune]', "uses are counted .* give \\[data.bitext\\]"),

@@ -185,7 +185,7 @@ def test_a_size_that_is_too_small_is_skipped(measures, model):
     runs, skipped = plan(systems, measures, model)
     assert [run.label for run in runs] == ["full"]
     assert skipped[0][0] == "count 1 %"
-    assert "are kept at any threshold, more than the wanted 1.0%" in skipped[0][1]
+    assert "are kept at any threshold, more than the requested 1.0%" in skipped[0][1]
 
 
 def test_a_run_is_decoded_once(folder, model, measures, texts, tmp_path):

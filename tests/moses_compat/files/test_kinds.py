@@ -144,7 +144,7 @@ def test_names_moses_completes(tmp_path):
     assert refusal(tmp_path / "v").endswith(": No such file or directory")
     assert refusal(tmp_path / "u.gz").endswith("0 bytes; expected gzip data")
     (tmp_path / "u.gz.binphr.idx").write_bytes(b"")
-    assert f"hold a place for {tmp_path / 'u.gz.binphr.idx'}" in refusal(tmp_path / "u.gz")
+    assert f"be a placeholder for {tmp_path / 'u.gz.binphr.idx'}" in refusal(tmp_path / "u.gz")
 
 
 def test_pairs_are_refused_too(tmp_path):

@@ -105,7 +105,7 @@ def test_names(tmp_path):
 def test_one_file_cannot_be_both_sides(tmp_path):
     (tmp_path / "s").write_text("a\n")
     (tmp_path / "link").symlink_to(tmp_path / "s")
-    with pytest.raises(PhraseToolError, match="is the file of the source, too"):
+    with pytest.raises(PhraseToolError, match="is also the source file"):
         read_sides(str(tmp_path / "s"), str(tmp_path / "link"), False)
     with pytest.raises(PhraseToolError, match="cannot be both sides"):
         read_sides("-", "-", False)

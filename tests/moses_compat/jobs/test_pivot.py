@@ -142,11 +142,11 @@ def test_an_identity_table_changes_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("turned", "said"),
     [
-        ((0,), "0.gz were given the wrong way round"),
-        ((1,), "1.gz were given the wrong way round"),
-        ((0, 1), "both were given in the wrong order, or the wrong way round"),
-        ("capitals", "without capitals many more would be"),
-        ("other", "expected tables whose pivot language is tokenised and written alike"),
+        ((0,), "0-0.gz swapped?"),
+        ((1,), "0-1.gz swapped?"),
+        ((0, 1), "are the two tables swapped, or source and target of both"),
+        ("capitals", "ignoring case, many more would be"),
+        ("other", "expected tables with the same tokenisation and case of the pivot language"),
     ],
 )
 def test_mismatched_tables(tmp_path, turned, said):

@@ -80,7 +80,7 @@ def test_a_size_gives_the_largest_table_that_a_threshold_can_leave(tmp_path, siz
 
 @pytest.mark.parametrize("method", [None, "count"])
 def test_too_many_are_protected(tmp_path, method):
-    with pytest.raises(TableTooSmallError, match=r"t: .* of 164 entries .* more than the wanted 1\.0%") as caught:
+    with pytest.raises(TableTooSmallError, match=r"t: .* of 164 entries .* more than the requested 1\.0%") as caught:
         prune(ask(tmp_path, target_size=0.01, keep_top=3, protect="all", method=method))
     assert caught.value.best == KeepBest(3, "all")
     assert isinstance(caught.value, PhraseToolError)

@@ -194,7 +194,7 @@ def test_an_interrupted_job_resumes_with_the_missing_parts(parts, model_folder, 
     assert (refused.code, "is incomplete" in refused.err) == (1, True)
     monkeypatch.setattr(table_parts, "annotate", lambda request: annotated.append(request.table) or annotate(request))
     outcome = run_inside(*command)
-    assert (outcome.code, "going on from" in outcome.err) == (0, True)
+    assert (outcome.code, "resuming " in outcome.err) == (0, True)
     assert len(annotated) == len(set(annotated)) == len(list(parts.glob("part-*.gz")))
     whole = run_inside("annotate", tmp_path / "t", "-m", model_folder, "-q", "-o", "-")
     assert text_of(out) == whole.out

@@ -15,10 +15,10 @@ SIMILAR = {"columns": (0, 1), "scale": "raw"}
     [
         ({}, ValueError, "give one of threshold"),
         ({"threshold": 0.3, "target_size": 0.5}, ValueError, "give one of .*, not both threshold and target_size"),
-        ({"method": "count:2", "target_size": 0.5}, ValueError, "method have thresholds of their own"),
+        ({"method": "count:2", "target_size": 0.5}, ValueError, "method have their own thresholds"),
         ({"target_size": 5}, ValueError, "target_size is a share of the entries"),
-        ({"threshold": 0.3, "reordering_out": "r"}, ValueError, "go together"),
-        ({"threshold": 0.3, "reordering_table": "r"}, ValueError, "go together"),
+        ({"threshold": 0.3, "reordering_out": "r"}, ValueError, "give both .*, or neither"),
+        ({"threshold": 0.3, "reordering_table": "r"}, ValueError, "give both .*, or neither"),
         ({"threshold": 0.3, "method": "significance"}, ValueError, "give corpus SOURCE TARGET"),
         ({"threshold": 0.3, "sweep": [0.1]}, TypeError, "no option 'sweep'"),
         ({"threshold": 0.3, "corpora": ("a", "b")}, TypeError, "no option 'corpora'"),

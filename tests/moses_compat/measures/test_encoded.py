@@ -153,7 +153,7 @@ def test_texts_are_prepared(tmp_path, folder):
 def test_the_prefix_belongs_to_the_store(folder, tmp_path):
     table = write(tmp_path / "t.gz", table_lines(400))
     source_of(table, EncoderRequest(str(folder)))
-    with pytest.raises(ModelError, match="its phrases were encoded otherwise"):
+    with pytest.raises(ModelError, match="its phrases were preprocessed differently"):
         source_of(table, EncoderRequest(str(folder), prefix="ein "))
 
 

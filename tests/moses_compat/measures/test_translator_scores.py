@@ -96,7 +96,7 @@ def test_finished_windows_are_not_scored_again(tmp_path, monkeypatch):
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(result, expected, strict=True))
     with pytest.raises(DataError, match="holds scores of another model"):
         scores_of(path, NeuralScores(translator(seed=2), folder=str(folder)))
-    with pytest.raises(DataError, match="holds scores of another model or another way"):
+    with pytest.raises(DataError, match="holds scores of another model or other scoring settings"):
         scores_of(path, NeuralScores(translator(), reading="density", folder=str(folder)))
     other_table = write(tmp_path / "u", TABLES["filtering"])
     with pytest.raises(DataError, match="holds scores of another table"):
@@ -185,5 +185,5 @@ def test_similarities_are_mean_probabilities_of_words(tmp_path):
 
 def test_two_models_of_one_direction_are_refused(tmp_path):
     path = write(tmp_path / "t", TABLES["latin-1"])
-    with pytest.raises(DataError, match=r"both models give p\(target \| source\)"):
+    with pytest.raises(DataError, match=r"both models compute p\(target \| source\)"):
         similarities(path, translator(), translator(seed=2))

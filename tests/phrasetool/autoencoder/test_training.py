@@ -97,8 +97,8 @@ def test_a_checkpoint_of_other_texts_or_settings_is_refused(texts, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         train_autoencoder(texts, VOCABULARY, settings(), TrainingRun(tmp_path, on_report=stop))
     for others, changes, expected in (
-        (texts, {"seed": 5, "dropout": 0.5}, r"cannot resume: dropout was 0\.\d+, not 0\.5, seed was 1, not 5; give"),
-        (texts.part(0, 30), {}, "cannot resume: the texts differ; give"),
+        (texts, {"seed": 5, "dropout": 0.5}, r"cannot resume: dropout was 0\.\d+, not 0\.5, seed was 1, not 5; use"),
+        (texts.part(0, 30), {}, "cannot resume: the texts differ; use"),
     ):
         with pytest.raises(ModelError, match=expected):
             train_autoencoder(others, VOCABULARY, settings(**changes), TrainingRun(tmp_path, resume=True))

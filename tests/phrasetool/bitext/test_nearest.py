@@ -127,5 +127,5 @@ def test_zero_vectors_have_no_neighbours():
     result, accuracy = approximately_nearest(zeros, clustered(1, 40, 4), 2)
     assert (result.rows == -1).all()
     assert accuracy.sample == 0
-    with pytest.raises(ValueError, match="one dimension"):
+    with pytest.raises(ValueError, match="equal dimension"):
         approximately_nearest(zeros, clustered(1, 40, 5), 2)

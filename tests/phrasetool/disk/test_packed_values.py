@@ -113,7 +113,8 @@ def forged(tree, blobs=b""):
 def test_malformed_bytes_are_refused(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        ValueError, match=r"no packed|cut short|does not belong|no type of numbers|no shape|Expecting|Extra|empty"
+        ValueError,
+        match=r"invalid packed|cut short|not an allowed|not a number type|invalid shape|Expecting|Extra|empty",
     ):
         unpacked(data)
     assert not list(tmp_path.iterdir())

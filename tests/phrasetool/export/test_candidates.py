@@ -85,7 +85,7 @@ def test_candidates_of_a_phrase_are_not_those_of_its_words(table, most, always):
 
 
 def test_the_store_returns_the_appended_candidates(monkeypatch):
-    monkeypatch.setattr("phrasetool.export.candidates._TOGETHER", 2)
+    monkeypatch.setattr("phrasetool.export.candidates._GROUPS_PER_CHUNK", 2)
     table = [([k % 3], [([k % 4, 5], 8 - k)]) for k in range(5)]
     store, result = CandidateStore(None), candidates_of(table)
     store.append(result)

@@ -107,7 +107,7 @@ def test_may_be_glued(word, glued):
         (json.dumps({"model": 1}).encode(), "cannot read the tokenizer"),
         ("▁ha\n▁us\n".encode(), "is a list of subword units"),
         (b"ha@@\nus\n", "is a list of subword units"),
-        (b"#version: 0.2\na b c\n", r":2: expected two pieces"),
+        (b"#version: 0.2\na b c\n", r":2: expected two subword units"),
         (b"\n\x0b\0\0", "is not a SentencePiece model"),
     ],
 )

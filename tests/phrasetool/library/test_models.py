@@ -88,7 +88,7 @@ def test_unknown_sides_are_refused(phrase_model):
         lambda: phrase_model.nearest("das", ["the"], among="german"),
         lambda: phrase_model.nearest("das", ["the"], side="german"),
     ):
-        with pytest.raises(ValueError, match=r"^a side is source or target, not 'german'$"):
+        with pytest.raises(ValueError, match=r"^unknown side 'german'; expected source or target$"):
             call()
 
 

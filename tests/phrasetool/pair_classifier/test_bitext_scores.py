@@ -76,7 +76,7 @@ def test_each_text_is_encoded_once_and_pairs_are_scored_by_cosine():
 def test_encoders_of_different_spaces_are_refused():
     short = Letters()
     short.dimension = 3
-    with pytest.raises(ModelError, match="expected one space"):
+    with pytest.raises(ModelError, match="expected equal dimensions"):
         EncoderScorer((Letters(), short), lambda text, side: text, "letters", "signature")
 
 
@@ -125,7 +125,7 @@ def test_without_length():
 def test_values_that_are_not_probabilities_are_refused(wrong):
     model = WordsInCommon()
     model.classify = lambda *arguments: wrong
-    with pytest.raises(ModelError, match="something else than a probability"):
+    with pytest.raises(ModelError, match="did not return a probability"):
         list(classified(model).probabilities(np.arange(6)))
 
 

@@ -110,5 +110,5 @@ def test_the_quality_is_that_of_the_probabilities_of_each_pair():
 
 
 def test_nothing_to_tell_apart():
-    with pytest.raises(ValueError, match="nothing to tell apart"):
+    with pytest.raises(ValueError, match="no negative pairs"):
         measure_pair_classifier(random_parallel_model(), TEXTS.select(np.array([0, 0])), 1)

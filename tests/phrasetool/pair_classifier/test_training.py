@@ -161,7 +161,7 @@ def test_a_checkpoint_of_other_texts_settings_or_encoders(tmp_path):
 def test_what_cannot_be_trained(tmp_path, monkeypatch):
     repeated_pair = PAIRS.select(np.array([0, 0, 0]))
     assert distinct_targets(repeated_pair) == 1
-    with pytest.raises(ValueError, match="1 distinct pair to learn from, expected two"):
+    with pytest.raises(ValueError, match="1 distinct pair to learn from, expected at least two"):
         train_pair_classifier(repeated_pair, DEVELOPMENT, settings(), TrainingRun(tmp_path))
     with pytest.raises(ValueError, match="1 distinct pair in the development set"):
         train_pair_classifier(PAIRS, repeated_pair, settings(), TrainingRun(tmp_path))

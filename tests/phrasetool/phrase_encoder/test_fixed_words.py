@@ -50,8 +50,8 @@ def test_words_whose_vectors_are_trained_are_kept(tmp_path):
     [
         ({"haus": (1, 0)}, "dimension 2, but dimension 3 was requested"),
         ({"haus": (1, "nan", 0)}, "the vector of 'haus' has a number that is not finite"),
-        ({"house": (1, 0, 0)}, "knows none of the 4 words that need a vector"),
-        ({"haus": (0, 0, 0)}, "knows no word of the source"),
+        ({"house": (1, 0, 0)}, "has vectors for none of the 4 words that need one"),
+        ({"haus": (0, 0, 0)}, "has no word of the source"),
     ],
 )
 def test_unusable_vector_files_are_refused(vectors, message, tmp_path):

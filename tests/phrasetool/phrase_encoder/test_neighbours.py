@@ -59,5 +59,7 @@ def test_the_language_is_the_one_that_knows_more_words(model, text, side, langua
 
 @pytest.mark.parametrize(("text", "side", "named"), [("zebra", "auto", "source"), ("das", "target", "target")])
 def test_a_phrase_without_a_known_word_is_refused(model, text, side, named):
-    with pytest.raises(PhraseToolError, match=f"^the model knows no word of '{text}' in the {named} language$"):
+    with pytest.raises(
+        PhraseToolError, match=f"^no word of '{text}' is in the model's vocabulary of the {named} language$"
+    ):
         language_of(model, text.encode(), side)

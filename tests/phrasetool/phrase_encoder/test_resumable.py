@@ -124,9 +124,9 @@ def test_a_checkpoint_of_other_settings_or_pairs_is_refused(pairs, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         train_model(pairs, settings("in-batch"), start, TrainingRun(tmp_path, on_report=stop))
-    with pytest.raises(ModelError, match=r"cannot resume: seed was 1, not 9, learning_rate was 0\.006, not 0\.1; give"):
+    with pytest.raises(ModelError, match=r"cannot resume: seed was 1, not 9, learning_rate was 0\.006, not 0\.1; use"):
         train_model(pairs, settings("in-batch", seed=9, learning_rate=0.1), start, TrainingRun(tmp_path, resume=True))
-    with pytest.raises(ModelError, match="cannot resume: the pairs differ; give"):
+    with pytest.raises(ModelError, match="cannot resume: the pairs differ; use"):
         train_model(some_of(pairs, np.arange(9)), settings("in-batch"), start, TrainingRun(tmp_path, resume=True))
     (tmp_path / "checkpoint.safetensors").write_bytes(b"not a checkpoint")
     with pytest.raises(ModelError, match="damaged"):

@@ -126,7 +126,7 @@ def test_required_measures():
         ("semantics", "product", "unknown criterion 'semantics'; did you mean semantic"),
         ("xyz", "product", f"unknown criterion 'xyz' .there are {', '.join(NAMES)}"),
         ("", "product", "unknown criterion ''"),
-        ("count+count", "product", "count stands twice"),
+        ("count+count", "product", "count occurs twice"),
         ("count", "sum", "unknown combination 'sum'; expected one of product, rank, intersection, union"),
         ("count*x+top", "product", "the weight 'x' of count is not a number above 0, at most 10"),
         ("count*0+top", "product", "the weight '0' of count"),
@@ -135,8 +135,8 @@ def test_required_measures():
         ("count*nan+top", "rank", "the weight 'nan' of count"),
         ("count*+top", "rank", "the weight '' of count"),
         ("count*2", "product", "one criterion needs no weight"),
-        ("count*2+top", "intersection", "weights mean nothing to an intersection"),
-        ("count*2+top", "union", "weights mean nothing to a union"),
+        ("count*2+top", "intersection", "weights have no effect in an intersection"),
+        ("count*2+top", "union", "weights have no effect in a union"),
         ("count:2+top", None, "top has no threshold, but others have"),
         ("count:2+top:0", "product", "are an intersection or a union, not a product"),
         ("count:2+top:0", "rank", "not a rank"),
@@ -145,7 +145,7 @@ def test_required_measures():
         ("count:", None, "the threshold of count: '' is not a number"),
         ("count:a+e", None, "a.e is a threshold of significance, not of count"),
         ("count:2*3+top", None, "the threshold of count: '2.3'"),
-        ("significance:a+e+significance:2", None, "significance stands twice"),
+        ("significance:a+e+significance:2", None, "significance occurs twice"),
     ],
 )
 def test_invalid_methods_are_refused(text, combine, message):

@@ -74,5 +74,5 @@ def test_the_best_unprotected_entries(drawn, count, part, dtype):
 
 def test_parts_that_change():
     parts = [[(0, np.ones(1, np.float32), np.zeros(1, np.bool_))]] * 3 + [[]]
-    with pytest.raises(ValueError, match="others than before"):
+    with pytest.raises(ValueError, match="changed between passes"):
         SizeLimit.of(lambda: parts.pop(0), 1)

@@ -181,7 +181,7 @@ def test_the_model_records_its_training_data(toy_tagger, tmp_path):
     long = named(["a " * 61, *toy_lines(40)[0]], ["b", *toy_lines(40)[1]])
     model = train_syntax([long], toy_tagger, SETTINGS, TrainingRun(tmp_path / "m", record={"bitexts": 1}), watch=watch)
     assert (model.languages, model.targets) == (("en", "de"), ("en", "de"))
-    assert "1 pairs with a side of other than 1 to 60 words are left out" in watch.said
+    assert "1 pairs with a side outside 1 to 60 words are left out" in watch.said
     training = model.training
     assert (training["bitexts"], training["epochs_done"], training["start"]) == (1, 3, None)
     assert training["tagger"] == toy_tagger.signature

@@ -106,7 +106,7 @@ def kernel_of_the_hub(folder, sentinel):
 
 def adapter(folder, sentinel):
     (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "somebody/model"}')
-    return "an adapter of a model that is elsewhere"
+    return "an adapter of a separate model"
 
 
 def shards_elsewhere(folder, sentinel):

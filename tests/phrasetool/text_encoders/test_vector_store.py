@@ -230,7 +230,10 @@ def test_missing_disk_space_is_reported_before_anything_is_encoded(tmp_path, mon
     [
         (StoreKind(("two", "two"), KIND.texts), "holds vectors of another encoder, one"),
         (StoreKind(("one", "two"), KIND.texts), "holds vectors of another encoder, one"),
-        (StoreKind(KIND.encoders, "detokenise=de"), "its phrases were encoded otherwise, detokenise=none; now"),
+        (
+            StoreKind(KIND.encoders, "detokenise=de"),
+            "its phrases were preprocessed differently: detokenise=none; expected",
+        ),
     ],
 )
 def test_a_store_of_another_encoder_is_refused(kind, message, tmp_path):
@@ -261,7 +264,7 @@ def test_all_dimensions_must_be_equal(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda f: (f / "store.json").write_text("{}"), "not of a store of vectors"),
+        (lambda f: (f / "store.json").write_text("{}"), "not the header of a store of vectors"),
         (lambda f: (f / "store.json").unlink(), "is not a store of vectors"),
         (lambda f: (f / "source.centred").write_bytes(b"short"), "damaged; expected 522 vectors of dimension 6"),
         (lambda f: (f / "source.keys.npy").write_bytes(b"short"), "cannot be read"),

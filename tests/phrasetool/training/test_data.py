@@ -241,5 +241,5 @@ def test_whole_groups_of_texts_are_held_out(count):
 
 def test_one_source_alone_cannot_be_held_out():
     pairs = texts(1)
-    with pytest.raises(ValueError, match="one source"):
+    with pytest.raises(ValueError, match="the same source"):
         held_out(pairs.select(np.zeros(5, np.int64)), 1)

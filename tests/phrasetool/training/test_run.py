@@ -13,7 +13,7 @@ def test_existing_models_are_not_overwritten(tmp_path, model):
     run = TrainingRun(tmp_path / "m")
     run.check()
     model.save(run.folder)
-    with pytest.raises(ModelError, match="a finished model already"):
+    with pytest.raises(ModelError, match="already has a finished model"):
         run.check()
     TrainingRun(run.folder, overwrite=True).check()
     with pytest.raises(ModelError, match="nothing to resume"):
@@ -61,7 +61,7 @@ def test_saving_a_model_removes_the_checkpoint(tmp_path, model):
         # The replacement of a finished model was interrupted.
         (["config.json", CHECKPOINT], {"resume": True}, None, None),
         (["config.json"], {}, "the folder already has a finished model", "overwrite the model"),
-        (["config.json", CHECKPOINT], {}, "an unfinished training already", "resume or replace a training"),
+        (["config.json", CHECKPOINT], {}, "already has an unfinished training", "resume or replace a training"),
         (["config.json"], {"resume": True}, "the training is finished", "train again"),
         (["config.json"], {"resume": True, "overwrite": True}, "the training is finished", "train again"),
         ([], {"resume": True}, "checkpoint.safetensors: no checkpoint to resume from", "train without a checkpoint"),

@@ -83,8 +83,8 @@ def test_presets_are_architectures_and_the_first_is_the_paper_s():
         ("gru", {"units": 7}, "an even number"),
         ("gru", {"dimension": 1}, "dimension is 1, expected at least 2"),
         ("lstm", {"layers": 0}, "layers is 0"),
-        ("transformer", {"heads": 4}, "4 heads cannot share 6 units"),
-        ("transformer", {"input_feeding": True}, "input feeding does not allow"),
+        ("transformer", {"heads": 4}, "units (6) must be divisible by heads (4)"),
+        ("transformer", {"input_feeding": True}, "does not support input feeding"),
     ],
 )
 def test_invalid_architectures_are_refused(kind, changes, message):

@@ -210,9 +210,9 @@ def test_page_refers_to_nothing_else(page, written):
 
 SECTIONS = {
     "pruning": ("## Table 1: size", 'id="curves"'),
-    "contests": ("## Does meaning", 'id="contests-section"'),
+    "contests": ("## The best method", 'id="contests-section"'),
     "annotation": ("## Table 2", 'id="annotation-section"'),
-    "ladder": ("## The ladder", 'id="ladder-section"'),
+    "ladder": ("## Cumulative gains", 'id="ladder-section"'),
     "neighbours": ("## Table 3", 'id="neighbours"'),
     "surprises": ("## Surprises", 'id="surprises"'),
     "histogram": (None, 'id="histograms"'),

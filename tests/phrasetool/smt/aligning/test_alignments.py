@@ -57,7 +57,7 @@ def test_symmetrise_refuses_invalid_arguments():
     one_line, two_lines = alignments_of([[]]), alignments_of([[], []])
     with pytest.raises(ValueError, match="1 forward and 2 reverse"):
         symmetrise(one_line, two_lines)
-    with pytest.raises(ValueError, match="is called srow"):
+    with pytest.raises(ValueError, match="unknown symmetrisation method srow"):
         symmetrise(one_line, one_line, "srow")
 
 
@@ -78,7 +78,7 @@ def test_bitext_refuses_invalid_sentences():
         (([[b"a"], [b"a"]], *good[1:]), "2 source sentences, 1 target sentences, 1 alignments"),
         (([[]], *good[1:]), "source sentence 0 is empty"),
         ((*good[:2], [[(1, 0)]]), "alignment 0 has a point outside"),
-        (([[b"|||"]], *good[1:]), "separates the fields"),
+        (([[b"|||"]], *good[1:]), "field separator"),
     ):
         with pytest.raises(ValueError, match=message):
             bitext_of(*wrong)

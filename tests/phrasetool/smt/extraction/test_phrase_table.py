@@ -104,5 +104,5 @@ def test_invalid_arguments_are_refused():
     bitext = bitext_of([[b"a"]], [[b"x"]], [[(0, 0)]])
     with pytest.raises(ValueError, match="from 1 to 50"):
         PhraseTable(bitext, 0)
-    with pytest.raises(ValueError, match="no smoothing is called loud"):
+    with pytest.raises(ValueError, match="unknown smoothing loud"):
         PhraseTable(bitext, smoothing="loud")

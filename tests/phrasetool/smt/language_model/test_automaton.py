@@ -89,7 +89,7 @@ def test_scores_of_many_arcs():
 
 
 def test_wrong_ngrams_are_named():
-    with pytest.raises(NgramError, match="the first 2 words of this 3-gram are no 2-gram") as error:
+    with pytest.raises(NgramError, match="the first 2 words of this 3-gram are not listed as a 2-gram") as error:
         build_automaton([unigrams(6), pairs((3, 4)), pairs((3, 4, 5), (3, 3, 3))])
     assert (error.value.order, error.value.row) == (3, 1)
     with pytest.raises(NgramError, match="this 2-gram occurs twice") as error:
