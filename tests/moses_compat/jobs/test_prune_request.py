@@ -69,7 +69,7 @@ def test_unknown_methods():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"reordering_table": "r"}, "{reordering_table} and {reordering_out} go together"),
+        ({"reordering_table": "r"}, "give both {reordering_table} and {reordering_out}, or neither"),
         ({"target_size": 1.5}, "above 0, at most 1, not 1.5"), ({"target_size": math.nan}, "not NaN"),
         ({"scores": "s", "columns": (0, 1)}, "{scores} and {columns} are two sources"),
         ({"threshold": Threshold("2"), "target_size": None}, "{threshold}: "),
