@@ -151,8 +151,8 @@ def page(answers: dict[Use, Answer]) -> str:
         "Errors are one line on standard error, and an exit code: 1 for bad data, 2 "
         "for bad usage. Nothing is written then, and existing files are unchanged. The commands were run in "
         "a folder with a table, a model and texts of the demo, a classifier of sentence pairs (`parallel`), a BERT "
-        "trained with `train bert` (`bert`), a tagger that knows one word, a syntactic encoder, and a training that "
-        "did not end (`part`); lines that prepare a file stand before the command.",
+        "trained with `train bert` (`bert`), a tagger that knows one word, a syntactic encoder, and an "
+        "unfinished training (`part`); lines that prepare a file precede the command.",
     ]
     for topic, title in TOPICS.items():
         parts.append(f"## {title}")

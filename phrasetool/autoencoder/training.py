@@ -146,7 +146,7 @@ class AutoencoderTrainer(EpochTrainer[EpochReport]):
         error, chance = total / words, math.log(self._vocabulary_size)
         if words < FEWEST or error < chance:
             return None
-        return f"the cross-entropy is {error:.4g} a word, that of guessing is {chance:.4g}"
+        return f"the cross-entropy per word is {error:.2f}, that of guessing {chance:.2f}"
 
 
 def train_autoencoder(

@@ -426,7 +426,7 @@ def train_pair_classifier(
     if trainer.best["auc"] < CHANCE:
         message = (
             f"{run.folder}: the trained classifier does not beat chance: the area under its curve is "
-            f"{trainer.best['auc']:.2f} on the development set, that of guessing is 0.50; train again with more pairs, "
+            f"{trainer.best['auc']:.2f} on the development set (chance: 0.50); train again with more pairs, "
             "more epochs or another learning rate"
         )
         run.refuse(DivergedError(message, remedy="keep a poor model"))
