@@ -104,7 +104,7 @@ def test_an_autoencoder_that_learnt_nothing_is_saved_only_by_force(tmp_path):
     options += ("--epochs", "2", "--batch-size", "16", "--learning-rate", "2", "-q")
     outcome = run_inside("train", "autoencoder", text, "-o", tmp_path / "a", *options)
     assert outcome.code == 1
-    assert "a: the trained model is no better than chance: the cross-entropy is" in outcome.message
+    assert "a: the trained model is no better than chance: the cross-entropy per word is" in outcome.message
     assert outcome.message.endswith("; --overwrite replaces the checkpoint, --resume --force saves the model anyway")
     assert not (tmp_path / "a" / "config.json").exists()
     outcome = run_inside("train", "autoencoder", text, "-o", tmp_path / "a", *options, "--resume", "--force")
