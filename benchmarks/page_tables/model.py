@@ -261,6 +261,7 @@ VALUES = {
     "hours of ten epochs, syntax": lambda: _hours("syntax, preset paper", _SYNTAX, 10),
     "hours of twenty epochs, translator": lambda: _hours("translator, preset lstm", _MULTI30K, 20),
     "both poolings above the mean, one pass": lambda: _above("mean", "reconstruction-one-pass"),
+    "LSTM above gated attention, paper's dimensions": lambda: _above("mean-max", "reconstruction-paper", "lstm"),
     **{
         f"{title}{texts}": partial(_above, worse, results, better)
         for texts, results in _TEXTS.items()

@@ -206,18 +206,16 @@ def training() -> str:
 
 
 def subnormals() -> str:
-    """Training speed at the beginning, in the middle and at the end of an epoch, with and without subnormal numbers."""
-    window = find("subnormals/window")
-    with_subnormals, flushed = (find(f"subnormals/{way}/texts_per_second") for way in ("calculated", "zero"))
-    rows = [
-        [
-            f"{number * window + 1:,} to {(number + 1) * window:,}",
-            f"{with_subnormals[number]:.0f}",
-            f"{flushed[number]:.0f}",
-        ]
-        for number in (0, len(flushed) // 2, len(flushed) - 1)
-    ]
-    return markdown("updates | with subnormal numbers, texts per second | with 0 instead, texts per second", rows)
+    """Training speed at the beginning and at the end of a measurement, with and without subnormal numbers."""
+    rows = []
+    for settings, results in (("small", "subnormals"), ("the paper's", "subnormals-paper")):
+        window, speeds = find(f"{results}/window"), find(f"{results}/texts_per_second")
+        for number in (0, len(speeds["zero"]) - 1):
+            updates = f"{number * window + 1:,} to {(number + 1) * window:,}"
+            rows.append(
+                [settings, updates, *(f"{speeds[treatment][number]:.0f}" for treatment in ("calculated", "zero"))]
+            )
+    return markdown("dimensions | updates | with subnormal numbers, texts per second | with 0, texts per second", rows)
 
 
 def beams() -> str:
