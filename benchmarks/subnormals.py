@@ -48,18 +48,18 @@ def windows(
     trainer = AutoencoderTrainer(texts, len(vocabulary), settings, torch.device("cpu"))
     times = [time.perf_counter()]
     text_counts = [0]
-    done = 0
+    update_count = 0
 
     def tick(examples: int) -> None:
-        nonlocal done
+        nonlocal update_count
         # The trainer treats them as 0 in each epoch.
         torch.set_flush_denormal(not subnormal)
         text_counts[-1] += examples
-        done += 1
-        if done % window == 0:
+        update_count += 1
+        if update_count % window == 0:
             times.append(time.perf_counter())
             text_counts.append(0)
-        if done == updates:
+        if update_count == updates:
             raise _EnoughUpdatesError
 
     with contextlib.suppress(_EnoughUpdatesError):

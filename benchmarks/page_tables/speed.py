@@ -208,7 +208,7 @@ def training() -> str:
 def subnormals() -> str:
     """Training speed at the beginning and at the end of a measurement, with and without subnormal numbers."""
     rows = []
-    for settings, results in (("small", "subnormals"), ("the paper's", "subnormals-paper")):
+    for settings, results in (("a quarter", "subnormals"), ("the paper's", "subnormals-paper")):
         window, speeds = find(f"{results}/window"), find(f"{results}/texts_per_second")
         for number in (0, len(speeds["zero"]) - 1):
             updates = f"{number * window + 1:,} to {(number + 1) * window:,}"

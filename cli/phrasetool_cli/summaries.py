@@ -152,11 +152,11 @@ def _count(number: float) -> str:
     return f"{number:,.0f}" if number == int(number) else f"{number:,.6f}".rstrip("0")
 
 
-def _tell_protection(kept: int, wanted: int, best: KeepBest) -> None:
+def _tell_protection(kept: int, below: int, best: KeepBest) -> None:
     """Print a note if protection kept more than half of the entries below the threshold."""
-    if 2 * kept <= wanted:
+    if 2 * kept <= below:
         return
-    say(f"  protection ({best.words}) kept {kept / wanted:.1%} of the entries below the threshold; {_less(best)}")
+    say(f"  protection ({best.words}) kept {kept / below:.1%} of the entries below the threshold; {_less(best)}")
 
 
 def _less(best: KeepBest) -> str:

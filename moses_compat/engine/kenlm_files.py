@@ -382,7 +382,7 @@ def _children(
     child_paths, child_entries = [np.zeros((0, paths.shape[1] + 1), np.int32)], [np.zeros(0, np.int64)]
     first = 0
     while first < len(paths):
-        # A parent with more than `_BLOCK` children is a block by itself.
+        # A parent with more than `_BLOCK` children forms its own block.
         last = max(first + 1, int(np.searchsorted(totals, totals[first] + _BLOCK, "right")) - 1)
         parents = np.repeat(np.arange(first, last), sizes[first:last])
         entries = begins[parents] + np.arange(totals[first], totals[last]) - totals[parents]

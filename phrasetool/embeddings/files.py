@@ -78,17 +78,17 @@ def load_vectors(
     return vectors
 
 
-def _load(path: str, file: BinaryIO, wanted: set[bytes]) -> tuple[dict[bytes, FloatArray], int]:
-    """Return the vectors of the wanted words from a file of any format, and the dimension of all its vectors."""
+def _load(path: str, file: BinaryIO, needed: set[bytes]) -> tuple[dict[bytes, FloatArray], int]:
+    """Return the vectors of the needed words from a file of any format, and the dimension of all its vectors."""
     head: bytes = file.peek(_HEAD_BYTES)  # type: ignore[attr-defined]
     if head.startswith(_FASTTEXT_MAGIC):
-        return _load_fasttext_binary(path, file, wanted)
+        return _load_fasttext_binary(path, file, needed)
     first, _, rest = head.partition(b"\n")
     header = split_words(first.removesuffix(b"\r"))
     counted = len(header) == 2 and all(part.isdigit() and len(part) < 19 for part in header)
     if counted and _looks_binary(rest, int(header[1])):
-        return _load_word2vec_binary(path, file, wanted)
-    return _load_text(path, file, wanted, counted)
+        return _load_word2vec_binary(path, file, needed)
+    return _load_text(path, file, needed, counted)
 
 
 def _looks_binary(rest: bytes, dimension: int) -> bool:
@@ -105,7 +105,7 @@ def _looks_binary(rest: bytes, dimension: int) -> bool:
     return space >= 0 and len(values) == 4 * dimension
 
 
-def _load_text(path: str, file: BinaryIO, wanted: set[bytes], counted: bool) -> tuple[dict[bytes, FloatArray], int]:
+def _load_text(path: str, file: BinaryIO, needed: set[bytes], counted: bool) -> tuple[dict[bytes, FloatArray], int]:
     vectors: dict[bytes, FloatArray] = {}
     size: int | None = None
     count = number = 0
@@ -122,7 +122,7 @@ def _load_text(path: str, file: BinaryIO, wanted: set[bytes], counted: bool) -> 
         word = b" ".join(parts[:-size])
         if not word:
             raise DataError(path, f"expected a word and {size} numbers, found {len(parts)} fields", number)
-        if word in wanted and word not in vectors:
+        if word in needed and word not in vectors:
             try:
                 with np.errstate(over="ignore"):
                     vectors[word] = np.array(parts[-size:], np.float32)
@@ -135,7 +135,7 @@ def _load_text(path: str, file: BinaryIO, wanted: set[bytes], counted: bool) -> 
     return vectors, size
 
 
-def _load_word2vec_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> tuple[dict[bytes, FloatArray], int]:
+def _load_word2vec_binary(path: str, file: BinaryIO, needed: set[bytes]) -> tuple[dict[bytes, FloatArray], int]:
     vectors: dict[bytes, FloatArray] = {}
     count, size = (int(part) for part in split_words(file.readline().rstrip(b"\r\n")))
     for entry in range(count):
@@ -148,12 +148,12 @@ def _load_word2vec_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> tupl
         data = file.read(4 * size)
         if len(data) < 4 * size:
             raise DataError(path, f"the file ends after {entry} of {count} vectors")
-        if bytes(word) in wanted:
+        if bytes(word) in needed:
             vectors[bytes(word)] = np.frombuffer(data, "<f4").astype(np.float32)
     return vectors, size
 
 
-def _load_fasttext_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> tuple[dict[bytes, FloatArray], int]:
+def _load_fasttext_binary(path: str, file: BinaryIO, needed: set[bytes]) -> tuple[dict[bytes, FloatArray], int]:
     from gensim.models.fasttext import load_facebook_vectors
 
     logging.getLogger("gensim").setLevel(logging.ERROR)
@@ -170,7 +170,7 @@ def _load_fasttext_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> tupl
         except Exception as error:  # gensim raises various exceptions for damaged files
             raise DataError(path, f"damaged fastText file ({error})") from error
     vectors = {}
-    for word in wanted:
+    for word in needed:
         text = word.decode("utf-8", "replace")
         if text:
             vectors[word] = np.asarray(model[text], np.float32)

@@ -202,11 +202,11 @@ def most_informative(predicted: Tensor, positive: Tensor, pool: Tensor) -> Tenso
     return picked
 
 
-def _closest(wanted: Tensor, pool: Tensor) -> Tensor:
+def _closest(queries: Tensor, pool: Tensor) -> Tensor:
     """Return the rows of the pool with the largest product, shape (B,)."""
-    best, index = (wanted @ pool[:_AT_ONCE].T).max(1)
+    best, index = (queries @ pool[:_AT_ONCE].T).max(1)
     for start in range(_AT_ONCE, len(pool), _AT_ONCE):
-        value, block_index = (wanted @ pool[start : start + _AT_ONCE].T).max(1)
+        value, block_index = (queries @ pool[start : start + _AT_ONCE].T).max(1)
         index = (block_index + start).where(value > best, index)
         best = value.maximum(best)
     return index

@@ -119,7 +119,7 @@ def unfit(
     message = f"knows {share:.1%} of the running words of the {side}"
     if other_share > share + MIN_SWAP_GAIN:
         return f"{message} and {other_share:.1%} of those of the other side: source and target look swapped"
-    return f"{message}: it is of another language, or with another tokenisation"
+    return f"{message}: it is in another language, or tokenised differently"
 
 
 def _side(

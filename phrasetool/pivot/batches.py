@@ -167,7 +167,7 @@ def _batch(
     """Yield the batch of the parts; nothing if no entry leads to a group."""
     loaded: list[TableRows] = []
     firsts: list[TableRows] = []
-    paths: list[Int64Array] = []
+    row_ranges: list[Int64Array] = []
     numbers: list[int] = []
     row = 0
     for number, (pivot, needed) in enumerate(zip(pivots, second_groups, strict=True)):
@@ -180,7 +180,7 @@ def _batch(
         numbers.append(number)
         groups = np.concatenate([part.groups for part in present])
         ends = np.zeros((len(groups), 2), np.int64)
-        paths.append(ends)
+        row_ranges.append(ends)
         if not len(needed.groups):
             continue
         second = pivot.second.load(needed.groups)
@@ -193,7 +193,7 @@ def _batch(
         return
     first, order = merged(firsts)
     pivot_numbers = np.repeat(np.array(numbers, np.int32), [len(rows) for rows in firsts])
-    yield SourceBatch(first, pivot_numbers[order], np.concatenate(paths)[order], TableRows.concatenate(loaded))
+    yield SourceBatch(first, pivot_numbers[order], np.concatenate(row_ranges)[order], TableRows.concatenate(loaded))
 
 
 def merged(tables: Sequence[TableRows]) -> tuple[TableRows, Int64Array]:
