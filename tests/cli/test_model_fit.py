@@ -211,7 +211,7 @@ def test_training_texts_of_another_language(folder, tmp_path):
     assert not (tmp_path / "m").exists()
     german = write(tmp_path / "none", b"eins zwei drei vier\n" * 50)
     outcome = run_inside("train", pairs, *options, "--target-text", german)
-    assert "none: knows 0.0% of the running words of the target: it is of another language" in outcome.message
+    assert "none: knows 0.0% of the running words of the target: it is in another language" in outcome.message
     outcome = run_inside("train", pairs, *options, "--target-text", german, "--force")
     assert outcome.code == 0
     assert "warning" in outcome.message

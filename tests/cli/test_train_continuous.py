@@ -166,7 +166,7 @@ def test_a_development_set_of_the_other_side_or_of_another_language(files, tmp_p
     assert "source and target look swapped" in outcome.message
     foreign = [write(tmp_path / f"foreign{i}", b"lorem ipsum dolor sit\n" * 100) for i in range(2)]
     outcome = train(*files[0], "--dev", *foreign, "-o", tmp_path / "m", "-q")
-    assert "knows 0.0% of the running words of the source: it is of another language" in outcome.message
+    assert "knows 0.0% of the running words of the source: it is in another language" in outcome.message
     outcome = train(*files[0], "--dev", *foreign, "-o", tmp_path / "m", "-q", "--force")
     assert outcome.code == 0
     assert outcome.err.count("warning") == 2
