@@ -74,14 +74,24 @@ DISTANCES = {
 }  # fmt: skip
 
 
-def trained(kind: str, seed: int) -> Path:
+def trained(kind: str, seed: int, threads: int) -> Path:
     """Return the folder of a model, trained if it is missing; interrupted training is resumed."""
     folder = FOLDER / f"{kind}-{seed}"
     if not (folder / "config.json").is_file():
         resume = ["--resume"] if (folder / CHECKPOINT).is_file() else []
-        options = [*KINDS[kind], "--tagger", str(TAGGER), "--seed", str(seed), "--threads", "1", "--device", "cpu"]
+        options = [
+            *KINDS[kind],
+            "--tagger",
+            str(TAGGER),
+            "--seed",
+            str(seed),
+            "--threads",
+            str(threads),
+            "--device",
+            "cpu",
+        ]
         if kind in STARTS:
-            texts = [*few_shot_bitexts(), "--start", str(trained(STARTS[kind], seed))]
+            texts = [*few_shot_bitexts(), "--start", str(trained(STARTS[kind], seed, threads))]
         elif kind in QUARTERS:
             texts = quarters()
         else:
@@ -131,9 +141,9 @@ def distances(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
     return {**results, "paper_fd": PAPER_FD.get(language)}
 
 
-def measured(kind: str, seed: int) -> None:
+def measured(kind: str, seed: int, threads: int) -> None:
     """Store the missing results of a model, language by language."""
-    folder = trained(kind, seed)
+    folder = trained(kind, seed, threads)
     name = f"{kind}-{seed}"
     model = SyntaxModel.load(folder)
     kept = RUNS.record(name) or {}
@@ -163,6 +173,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kind", choices=list(KINDS), default="default")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1, help="threads for training; the tests use one")
     options = parser.parse_args()
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
     os.nice(10)
@@ -170,7 +181,7 @@ def main() -> None:
     for language in GROUPS:
         test_files(language)
     with one_blas_thread():
-        measured(options.kind, options.seed)
+        measured(options.kind, options.seed, options.threads)
 
 
 if __name__ == "__main__":
