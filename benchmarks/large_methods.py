@@ -35,7 +35,7 @@ from phrasetool.phrase_encoder.scoring import Scores
 
 METHOD = "composition+semantic+usage"
 _BAR = b" ||| "
-_WRITTEN_AT_ONCE = 1 << 16
+_LINES_PER_WRITE = 1 << 16
 
 
 class Words:
@@ -95,9 +95,9 @@ def make_inputs(folder: Path, entries: int, seed: int, similarities: str) -> Non
             words = Words(copy, seed)
             copied_lines, order = copied(lines, words)
             copied_lines, order = copied_lines[: entries - size], order[: entries - size]
-            for first in range(0, len(copied_lines), _WRITTEN_AT_ONCE):
-                data = b"".join(copied_lines[first : first + _WRITTEN_AT_ONCE])
-                rows = order[first : first + _WRITTEN_AT_ONCE]
+            for first in range(0, len(copied_lines), _LINES_PER_WRITE):
+                data = b"".join(copied_lines[first : first + _LINES_PER_WRITE])
+                rows = order[first : first + _LINES_PER_WRITE]
                 block, _ = parser(0, np.frombuffer(data, np.uint8))
                 # A block may begin within the entries of a source.
                 raw = RawBlock(0, block.line_offsets, block.text, parser.scores, 0, continued=True)

@@ -19,7 +19,7 @@ from measuring import COMMAND, WORK, Usage, reference, report, usage
 from moses_compat.files.streams import Input
 
 REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
-_READ_AT_ONCE = 1 << 24
+_READ_BYTES = 1 << 24
 
 
 def legs(work: Path) -> list[Path]:
@@ -36,7 +36,7 @@ def content(path: Path) -> tuple[int, str]:
     """Return the number of lines of a file, and a checksum of its text."""
     lines, digest = 0, hashlib.sha256()
     with Input(str(path)) as source:
-        while piece := source.read(_READ_AT_ONCE):
+        while piece := source.read(_READ_BYTES):
             lines += piece.count(b"\n")
             digest.update(piece)
     return lines, digest.hexdigest()

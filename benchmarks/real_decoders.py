@@ -145,13 +145,13 @@ def beside_moses(
     return figures
 
 
-def _summaries(found: dict[str, list[float]]) -> dict[str, dict[str, float]]:
-    return {program: summary(values) for program, values in found.items()}
+def _summaries(runs: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+    return {program: summary(values) for program, values in runs.items()}
 
 
-def _ratios(found: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+def _ratios(runs: dict[str, list[float]]) -> dict[str, dict[str, float]]:
     """Return the ratios of ours to each Moses program, round by round."""
     return {
-        program: summary([a / b for a, b in zip(found["phrasetool"], found[program], strict=True)])
+        program: summary([a / b for a, b in zip(runs["phrasetool"], runs[program], strict=True)])
         for program in PROGRAMS[:2]
     }

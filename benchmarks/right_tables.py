@@ -99,9 +99,9 @@ def run(arguments: list[str]) -> tuple[int, str]:
     return process.returncode, process.stderr
 
 
-def warnings_in(said: str) -> list[str]:
+def warnings_in(stderr: str) -> list[str]:
     """Return the lines with warnings."""
-    return [line for line in said.splitlines() if "warning: " in line]
+    return [line for line in stderr.splitlines() if "warning: " in line]
 
 
 def checked(case: Case, name: str, arguments: list[str]) -> Case:

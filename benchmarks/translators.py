@@ -312,14 +312,14 @@ def free_running(model: TranslatorModel, corpus: str) -> dict[str, float]:
     return _table_2(torch.cat(rows))
 
 
-def _compared(model: TranslatorModel, predicted: Any, wanted: Any) -> Any:
+def _compared(model: TranslatorModel, predicted: Any, expected: Any) -> Any:
     """Return the scores of the nearest and of the correct word, and the number of nearer words; shape (T, 3)."""
     network = model.network
     if model.architecture.continuous:
         scores = functional.normalize(predicted, dim=1) @ network.targets.T
     else:
         scores = network.logits(predicted)
-    right = scores.gather(1, wanted[:, None])
+    right = scores.gather(1, expected[:, None])
     return torch.stack([scores.amax(1), right[:, 0], (scores > right).sum(1).to(scores.dtype)], 1)
 
 

@@ -14,11 +14,11 @@ def _small(name: str) -> bool:
     return name.endswith(_CUTS[0]) or name.startswith(_FORMS[0])
 
 
-def _row(name: str, found: dict[str, Any]) -> list[str]:
-    fit, development = found.get("model_fit"), found.get("development")
+def _row(name: str, results: dict[str, Any]) -> list[str]:
+    fit, development = results.get("model_fit"), results.get("development")
     known = [f"{fit['source_known']:.0%}", f"{fit['target_known']:.0%}", f"{fit['auc']:.2f}"] if fit else [""] * 3
     texts = [f"{development['coverage']:.0%}", f"{development['bleu_at_start']:.1f}"] if development else [""] * 2
-    return [name, *known, *texts, f"{found['commands']}", f"{len(found['refused'])}"]
+    return [name, *known, *texts, f"{results['commands']}", f"{len(results['refused'])}"]
 
 
 def right_inputs() -> str:

@@ -34,9 +34,9 @@ def hostile() -> str:
     return markdown("input | command | outcome | peak memory | time", rows, right=3)
 
 
-def _left(found: dict[str, Any]) -> int:
+def _left(results: dict[str, Any]) -> int:
     """Count unfixed bugs of a parser; inputs of fixed bugs are part of the tests."""
-    return len(found["deaths"]) + sum(not (_FOUND / name).exists() for name in found["faults"].values())
+    return len(results["deaths"]) + sum(not (_FOUND / name).exists() for name in results["faults"].values())
 
 
 def _fuzz_left() -> int:
@@ -44,10 +44,10 @@ def _fuzz_left() -> int:
     return sum(_left(target) for part in parts for target in part["targets"].values())
 
 
-def _row(name: str, found: dict[str, Any]) -> list[str]:
-    faults = len(found["faults"]) + len(found["deaths"])
-    return [name, *(f"{number:,}" for number in (found["inputs"], found["refused"], found["inputs a second"], faults,
-                                                 _left(found)))]  # fmt: skip
+def _row(name: str, results: dict[str, Any]) -> list[str]:
+    faults = len(results["faults"]) + len(results["deaths"])
+    numbers = results["inputs"], results["refused"], results["inputs a second"], faults, _left(results)
+    return [name, *(f"{number:,}" for number in numbers)]
 
 
 def fuzzing() -> str:

@@ -51,10 +51,10 @@ def mark(p: float, low: float, high: float) -> str:
     return "\\*\\*" if p < 0.01 else "\\*" if p < 0.05 else ""
 
 
-def difference(found: Mapping[str, Any]) -> str:
+def difference(comparison: Mapping[str, Any]) -> str:
     """Format a result of `neural_columns.compared`: the difference, its interval and stars."""
-    low, high = found["interval"]
-    return f"{found['difference']:+.2f} ({low:+.2f} to {high:+.2f}){mark(found['p'], low, high)}"
+    low, high = comparison["interval"]
+    return f"{comparison['difference']:+.2f} ({low:+.2f} to {high:+.2f}){mark(comparison['p'], low, high)}"
 
 
 def markdown(head: str, rows: list[list[str]], right: int = 1) -> str:

@@ -157,9 +157,9 @@ def _change(pair: str, method: str, size: float, by: str = "", other: tuple[str,
     return f"{study.compare(study.rows('tuned', method, size, by), others).difference:+.2f}"
 
 
-def _sizes(found: dict[str, Any], kind: str) -> list[int]:
+def _sizes(results: dict[str, Any], kind: str) -> list[int]:
     """Return the sizes of the direct bitexts of a kind of systems, ascending."""
-    return sorted(int(name.removeprefix(kind)) for name in found if name.startswith(kind))
+    return sorted(int(name.removeprefix(kind)) for name in results if name.startswith(kind))
 
 
 def together() -> str:

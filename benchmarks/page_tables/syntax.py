@@ -67,9 +67,9 @@ def _nearest(seeds: list[dict[str, Any]]) -> str:
 def groups() -> str:
     """Return a table of 1-NN / 5-NN of held-out sentences."""
 
-    def more(found: dict[str, Any]) -> list[str]:
-        paper = " / ".join(f"{value:.1f}" for value in found.get("paper") or ())
-        return [f"{found['groups']:,} / {found['grouped']:,}", paper]
+    def more(results: dict[str, Any]) -> list[str]:
+        paper = " / ".join(f"{value:.1f}" for value in results.get("paper") or ())
+        return [f"{results['groups']:,} / {results['grouped']:,}", paper]
 
     return _rows("groups", _nearest, more)
 
@@ -105,8 +105,8 @@ def distances() -> str:
         fd, *rhos = (float(np.mean([figures[name] for figures in seeds])) for name in names)
         return ", ".join([f"{fd:.3f}", *(f"{rho:.2f}" for rho in rhos)])
 
-    def more(found: dict[str, Any]) -> list[str]:
-        return [f"{found['paper_fd']:.3f}" if found.get("paper_fd") else ""]
+    def more(results: dict[str, Any]) -> list[str]:
+        return [f"{results['paper_fd']:.3f}" if results.get("paper_fd") else ""]
 
     return _rows("distances", both, more)
 

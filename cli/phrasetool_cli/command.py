@@ -79,11 +79,11 @@ def _tell(message: str) -> None:
     write(message)
 
 
-def _check(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+def _check(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     # --quiet is eager, so click processes it before this option.
-    if wanted and context.params.get("quiet"):
+    if value and context.params.get("quiet"):
         raise click.UsageError("give --quiet or --verbose, not both")
-    if wanted:
+    if value:
         context.meta[_VERBOSE] = True
 
 

@@ -115,8 +115,8 @@ class _Overview(LazyGroup):
             raise _PipeClosedError from error
 
 
-def _show_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
+def _show_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
         from phrasetool_cli.command import version_signature
 
         click.echo(version_signature())

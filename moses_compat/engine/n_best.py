@@ -370,8 +370,8 @@ def _names(file: str, tokens: list[bytes], line: int, sparse: Mapping[bytes, int
     return tuple(counts)
 
 
-def _difference(expected: FeatureNames, found: FeatureNames) -> str:
-    return f"has the features {described(found)}, but the lines before have {described(expected)}"
+def _difference(expected: FeatureNames, names: FeatureNames) -> str:
+    return f"has the features {described(names)}, but the lines before have {described(expected)}"
 
 
 def described(names: FeatureNames) -> str:

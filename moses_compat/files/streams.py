@@ -52,11 +52,11 @@ def limited_lines(name: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 # Texts that are read as a whole are read in pieces of this many bytes.
-LINES_AT_ONCE = 1 << 24
+BYTES_PER_BLOCK = 1 << 24
 _START_BYTES = 64  # The encoding is detected from this many bytes.
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Short texts are compressed together when they reach this many bytes; gzip is written immediately.
-_PACKED_AT_ONCE = 1 << 20
+_BYTES_PER_MEMBER = 1 << 20
 _DAMAGED: tuple[type[Exception], ...] = (gzip.BadGzipFile, isal_zlib.error, packing.Damaged)  # type: ignore[assignment]
 
 
@@ -248,11 +248,11 @@ class Input:
         return b"".join(self._pieces(True))
 
     def _pieces(self, limited: bool) -> Iterator[bytes]:
-        pieces = iter(lambda: self.read(LINES_AT_ONCE), b"")
+        pieces = iter(lambda: self.read(BYTES_PER_BLOCK), b"")
         return limited_lines(self.name, pieces) if limited else pieces
 
     def whole_lines(self, limited: bool = True) -> Iterator[bytes]:
-        """Yield the rest of the text in blocks of about `LINES_AT_ONCE` bytes that end at line ends (except the last).
+        """Yield the rest of the text in blocks of about `BYTES_PER_BLOCK` bytes; all but the last end at line ends.
 
         Raises:
             DataError: as `read`; and, if `limited`, as `limited_lines`.
@@ -390,7 +390,7 @@ class Output:
         # Compressing a stream of a few words takes as long as compressing many words.
         self._waiting.append(text)
         self._waiting_bytes += len(text)
-        if self._waiting_bytes >= _PACKED_AT_ONCE:
+        if self._waiting_bytes >= _BYTES_PER_MEMBER:
             self._pack_waiting()
 
     def _pack_waiting(self) -> None:

@@ -473,7 +473,7 @@ DEFAULT_MEMORY = 2 << 30
 # The entries of a batch may take this fraction of the memory; joining them needs as much again.
 _SHARE = 3
 # Number of pivot paths that a thread sums at a time.
-_WAYS_AT_ONCE = 1 << 18
+_PATHS_PER_BATCH = 1 << 18
 
 # Similarities of the source-pivot and of the pivot-target table.
 Similarities = tuple[SimilaritySource, SimilaritySource]
@@ -663,4 +663,4 @@ def _batch(
         distinct = int((sums.sources[1:] != sums.sources[:-1]).sum()) + (len(sums) > 0)
         return _Written(text, more, len(sums), distinct, int(sums.path_counts.sum()), empty_alignments(points))
 
-    return run(cut_by_paths(batch, _WAYS_AT_ONCE), work, threads)
+    return run(cut_by_paths(batch, _PATHS_PER_BATCH), work, threads)

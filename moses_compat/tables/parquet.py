@@ -41,7 +41,7 @@ from phrasetool.pipeline import run
 SCHEMA_VERSION = "1"
 # Approximate size of the text of a row group.
 ROW_GROUP_BYTES = 1 << 23
-_ROWS_AT_ONCE = 1 << 16
+_ROWS_PER_BATCH = 1 << 16
 # If a table has no entry in this many bytes of text, it gets no score columns.
 _LOOK_FOR_SCORES = 1 << 24
 _MAGIC = b"PAR1"
@@ -240,7 +240,7 @@ class _Reader:
         """
         try:
             names = self._schema.names
-            for batch in self._file.iter_batches(_ROWS_AT_ONCE, columns=names, use_threads=False):
+            for batch in self._file.iter_batches(_ROWS_PER_BATCH, columns=names, use_threads=False):
                 columns = {name: batch.column(name).cast(self._schema.field(name).type) for name in names}
                 yield self._rows(batch.num_rows, columns)
         except DAMAGED as error:

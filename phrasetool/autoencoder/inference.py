@@ -23,7 +23,7 @@ from phrasetool.training.data import in_vocabulary
 from phrasetool.vocabulary import UNKNOWN, unescape
 
 # Number of words per batch, which bounds the memory.
-_WORDS_AT_ONCE = 8192
+_WORDS_PER_BATCH = 8192
 
 
 def autoencoder_module(model: AutoencoderModel, device: torch.device | None = None) -> Autoencoder:
@@ -125,13 +125,13 @@ def reconstruct_lines(
 
 
 def _batches(lengths: Int64Array) -> Iterator[Int64Array]:
-    """Yield the rows of batches of texts, sorted by length, of about `_WORDS_AT_ONCE` words each."""
+    """Yield the rows of batches of texts, sorted by length, of about `_WORDS_PER_BATCH` words each."""
     order = np.argsort(lengths, kind="stable")
     ends = np.cumsum(lengths[order] + 1)
     first = 0
     while first < len(order):
         before = ends[first - 1] if first else 0
-        last = max(int(np.searchsorted(ends, before + _WORDS_AT_ONCE, "right")), first + 1)
+        last = max(int(np.searchsorted(ends, before + _WORDS_PER_BATCH, "right")), first + 1)
         yield order[first:last]
         first = last
 

@@ -56,10 +56,10 @@ class Candidates:
         )  # fmt: skip
 
 
-def reach(found: Neighbours) -> DoubleArray:
+def reach(neighbours: Neighbours) -> DoubleArray:
     """Return the mean cosine of each row with its neighbours: float64, shape (N,), 0 for rows without neighbours."""
-    is_neighbour = found.rows >= 0
-    total = np.where(is_neighbour, found.cosines, 0).sum(1, dtype=np.float64)
+    is_neighbour = neighbours.rows >= 0
+    total = np.where(is_neighbour, neighbours.cosines, 0).sum(1, dtype=np.float64)
     mean_cosines: DoubleArray = total / np.maximum(is_neighbour.sum(1), 1)
     return mean_cosines
 

@@ -162,12 +162,12 @@ class CandidateStore:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def append(self, found: TargetCandidates) -> None:
+    def append(self, more: TargetCandidates) -> None:
         """Append the candidates of more source phrases."""
-        sizes = found.sources.lengths, np.diff(found.offsets), found.weights
+        sizes = more.sources.lengths, np.diff(more.offsets), more.weights
         self._groups.append(np.stack(sizes, axis=1).astype(np.float64))
-        self._sources.append(found.sources.words)
-        self._rows.append(np.stack([found.words.astype(np.float64), found.scores], axis=1))
+        self._sources.append(more.sources.words)
+        self._rows.append(np.stack([more.words.astype(np.float64), more.scores], axis=1))
 
     def pieces(self) -> Iterator[TargetCandidates]:
         """Yield all candidates, those of 65,536 source phrases at a time."""
@@ -343,6 +343,6 @@ def most_frequent(frequencies: DoubleArray, count: int) -> Int32Array:
     return occurring[order].astype(np.int32)
 
 
-def as_phrases(found: TargetCandidates) -> Phrases:
+def as_phrases(candidates: TargetCandidates) -> Phrases:
     """Return the candidates of each source phrase as a phrase."""
-    return Phrases(found.offsets, found.words)
+    return Phrases(candidates.offsets, candidates.words)

@@ -30,13 +30,13 @@ AVX2 = Processor("x86-64-v3", ("AVX2", "FMA3", "F16C"), 8, 4, 2)
 AVX512 = Processor("x86-64-v4", ("AVX512F", "AVX512CD", "AVX512VL", "AVX512BW", "AVX512DQ"), 16, 8, 2)
 ANY = Processor("", (), 4, 4, 4)
 
-_wanted: list[Processor] = []
+_chosen: list[Processor] = []
 
 
-def missing_features(wanted: Sequence[str]) -> list[str]:
+def missing_features(names: Sequence[str]) -> list[str]:
     """Return those instruction sets, by NumPy's names, that this machine's processor does not support."""
     features = importlib.import_module("numpy._core._multiarray_umath").__cpu_features__
-    return [name for name in wanted if not features.get(name)]
+    return [name for name in names if not features.get(name)]
 
 
 def this_processor() -> Processor:
@@ -51,14 +51,14 @@ def common_processor() -> Processor:
 
 def compiled_for() -> Processor:
     """Return the processor type that kernels are compiled for: this machine's, unless within `compiling_for`."""
-    return _wanted[-1] if _wanted else this_processor()
+    return _chosen[-1] if _chosen else this_processor()
 
 
 @contextlib.contextmanager
 def compiling_for(processor: Processor) -> Iterator[None]:
     """Compile kernels for the given processor type instead of this machine's."""
-    _wanted.append(processor)
+    _chosen.append(processor)
     try:
         yield
     finally:
-        _wanted.pop()
+        _chosen.pop()

@@ -33,7 +33,7 @@ from phrasetool.text_encoders.margins import unit_rows
 from phrasetool.text_encoders.text_encoder import SIDES, Side, TextEncoder, encoded
 
 # Texts per call of an encoder.
-_ENCODED_AT_ONCE = 256
+_ENCODE_BATCH = 256
 
 
 @dataclass(frozen=True)
@@ -194,8 +194,8 @@ class EncoderScorer:
         )
         # Not every encoder can be called by several threads at once.
         with self._lock:
-            for begin in range(0, len(distinct), _ENCODED_AT_ONCE):
-                part = distinct[begin : begin + _ENCODED_AT_ONCE]
+            for begin in range(0, len(distinct), _ENCODE_BATCH):
+                part = distinct[begin : begin + _ENCODE_BATCH]
                 vectors[begin : begin + len(part)] = unit_rows(encoded(encoder, part, side, self._name))
         rows = {text: row for row, text in enumerate(distinct)}
         return vectors[[rows.get(text, len(distinct)) for text in texts]]

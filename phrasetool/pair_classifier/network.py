@@ -296,7 +296,7 @@ def sentence_units(texts: Phrases, lexicon: Phrases) -> Phrases:
 
 
 # Sentences per batch.
-_SUMMED_AT_ONCE = 4096
+_SUM_BATCH = 4096
 
 
 class SearchVectors:
@@ -328,8 +328,8 @@ class SearchVectors:
         """
         lexicon = lexicon_units(words, len(self._table))
         parts = [np.zeros((0, self.dimension), np.float32)]
-        for first in range(0, len(texts), _SUMMED_AT_ONCE):
-            part = texts.part(first, min(first + _SUMMED_AT_ONCE, len(texts)))
+        for first in range(0, len(texts), _SUM_BATCH):
+            part = texts.part(first, min(first + _SUM_BATCH, len(texts)))
             parts.append(summed(sentence_units(part, lexicon), self._table).numpy())
         return np.concatenate(parts)
 

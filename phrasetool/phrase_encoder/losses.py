@@ -151,7 +151,7 @@ SHORTEST = 1e-6
 # Two unit vectors whose cosine is this close to 1 are equal up to rounding, in single precision and 1,024 dimensions.
 _SAME = 1e-6
 # Phrases compared at once: their cosines with a batch stay in the cache.
-_AT_ONCE = 4096
+_POOL_BLOCK = 4096
 
 
 def unit_vectors(vectors: Tensor) -> Tensor:
@@ -204,9 +204,9 @@ def most_informative(predicted: Tensor, positive: Tensor, pool: Tensor) -> Tenso
 
 def _closest(queries: Tensor, pool: Tensor) -> Tensor:
     """Return the rows of the pool with the largest product, shape (B,)."""
-    best, index = (queries @ pool[:_AT_ONCE].T).max(1)
-    for start in range(_AT_ONCE, len(pool), _AT_ONCE):
-        value, block_index = (queries @ pool[start : start + _AT_ONCE].T).max(1)
+    best, index = (queries @ pool[:_POOL_BLOCK].T).max(1)
+    for start in range(_POOL_BLOCK, len(pool), _POOL_BLOCK):
+        value, block_index = (queries @ pool[start : start + _POOL_BLOCK].T).max(1)
         index = (block_index + start).where(value > best, index)
         best = value.maximum(best)
     return index

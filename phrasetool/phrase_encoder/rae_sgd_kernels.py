@@ -15,7 +15,7 @@ from phrasetool.phrase_encoder.dense_kernels import tanh
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 
 # Rows of a matrix that a product adds at a time: the sums are loaded and stored once for all of them.
-_AT_ONCE = 4
+_UNROLLED = 4
 _ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
 
 
@@ -128,8 +128,8 @@ class _Tree(NamedTuple):
 @borrowing_float_kernel
 def _add_product(rows: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
     """Add weights @ rows to sums, a few rows at a time, always in the same order."""
-    whole = len(weights) - len(weights) % _AT_ONCE
-    for k in range(0, whole, _AT_ONCE):
+    whole = len(weights) - len(weights) % _UNROLLED
+    for k in range(0, whole, _UNROLLED):
         a, b, c, d = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
         for i in range(len(sums)):
             sums[i] = (((sums[i] + a * rows[k, i]) + b * rows[k + 1, i]) + c * rows[k + 2, i]) + d * rows[k + 3, i]

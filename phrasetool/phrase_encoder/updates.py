@@ -27,9 +27,9 @@ from phrasetool.training.data import PhrasePairs, log_shares
 from phrasetool.unique_phrases import distinct_phrases
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
 
-_ENCODE_AT_ONCE = 4096
+_ENCODE_BATCH = 4096
 Result = TypeVar("Result")
-_MEASURE_AT_ONCE = 4096
+_MEASURE_BATCH = 4096
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,8 @@ class Side:
         vectors, errors = [], []
         self.module.train(False)
         with torch.no_grad():
-            for start in range(0, len(distinct), _ENCODE_AT_ONCE):
-                part = distinct.part(start, min(start + _ENCODE_AT_ONCE, len(distinct)))
+            for start in range(0, len(distinct), _ENCODE_BATCH):
+                part = distinct.part(start, min(start + _ENCODE_BATCH, len(distinct)))
                 v, e = self.module(part)
                 vectors.append(v)
                 errors.append(e)
@@ -393,8 +393,8 @@ class CoTraining:
         side = self._sides[which]
         losses = []
         with torch.no_grad():
-            for first in range(0, len(side.phrases), _MEASURE_AT_ONCE):
-                rows = side.rows(np.arange(first, min(first + _MEASURE_AT_ONCE, len(side.phrases))))
+            for first in range(0, len(side.phrases), _MEASURE_BATCH):
+                rows = side.rows(np.arange(first, min(first + _MEASURE_BATCH, len(side.phrases))))
                 predicted = side.module.transformed(frozen[which].true.vectors(rows))
                 losses.append(self._objective.frozen_losses(predicted, frozen[1 - which].batch(rows, rng)))
         return float((self._sides.weights * torch.cat(losses)).mean())

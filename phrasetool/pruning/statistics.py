@@ -130,19 +130,19 @@ class OccurrenceCounts:
         return self.as_dict() if self.complete else None
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> OccurrenceCounts:
+    def from_dict(cls, description: Mapping[str, Any]) -> OccurrenceCounts:
         """Return the counts that `as_dict` describes.
 
         Raises:
             KeyError, TypeError, ValueError: the description is invalid.
         """
-        mutual = found["mutual_translations_removed"]
+        mutual = description["mutual_translations_removed"]
         return cls(
-            total=round(found["total"] * _MILLION),
-            removed=round(found["removed"] * _MILLION),
-            missing=found["entries_without_joint_count"],
-            derived=found["entries_with_derived_count"],
-            frequent=tuple(_entry(entry) for entry in found["most_frequent_removed"]),
+            total=round(description["total"] * _MILLION),
+            removed=round(description["removed"] * _MILLION),
+            missing=description["entries_without_joint_count"],
+            derived=description["entries_with_derived_count"],
+            frequent=tuple(_entry(entry) for entry in description["most_frequent_removed"]),
             limit=mutual["seen_more_than"],
             mutual=mutual["entries"],
             frequent_mutual=tuple(_entry(entry) for entry in mutual["most_frequent"]),
@@ -161,9 +161,9 @@ class OccurrenceCounts:
         return _number(self.total), _number(self.removed)
 
 
-def _entry(found: Mapping[str, Any]) -> CountedEntry:
+def _entry(description: Mapping[str, Any]) -> CountedEntry:
     """Return the entry that `CountedEntry.as_dict` describes."""
-    return CountedEntry(found["source"], found["target"], found["count"])
+    return CountedEntry(description["source"], description["target"], description["count"])
 
 
 def _number(millionths: int) -> int | float:

@@ -114,8 +114,8 @@ def _files(folder: Path) -> Iterator[Path]:
         yield from (Path(where, name) for name in files)
 
 
-def _check_settings(file: Path, found: Any) -> None:
-    for name, value in _settings(found):
+def _check_settings(file: Path, content: Any) -> None:
+    for name, value in _settings(content):
         if name in _NAMING_CODE and value:
             raise ModelError(f"{file}: {name} names code to run, which is refused")
         # Transformers would download a kernel of this name, which is compiled code.
@@ -124,26 +124,26 @@ def _check_settings(file: Path, found: Any) -> None:
         if name == "activation_function" and isinstance(value, str) and "." in value and value not in ACTIVATIONS:
             raise ModelError(f"{file}: the activation {value} is not one of {', '.join(sorted(ACTIVATIONS))}")
     if file.name == _MODULES:
-        _check_modules(file, found)
+        _check_modules(file, content)
     if file.name == _INDEX:
-        weights = found.get("weight_map") if isinstance(found, dict) else None
+        weights = content.get("weight_map") if isinstance(content, dict) else None
         for name in set(map(str, weights.values())) if isinstance(weights, dict) else {""}:
             if PurePosixPath(name).name != name or not name.endswith(".safetensors"):
                 raise ModelError(f"{file}: names {name!r}, expected files of safetensors next to it")
 
 
-def _settings(found: Any) -> Iterator[tuple[str, Any]]:
+def _settings(content: Any) -> Iterator[tuple[str, Any]]:
     """Yield all names and values, at any depth."""
-    if isinstance(found, dict):
-        yield from found.items()
-    for value in found.values() if isinstance(found, dict) else found if isinstance(found, list) else ():
+    if isinstance(content, dict):
+        yield from content.items()
+    for value in content.values() if isinstance(content, dict) else content if isinstance(content, list) else ():
         yield from _settings(value)
 
 
-def _check_modules(file: Path, found: Any) -> None:
-    if not isinstance(found, list) or not all(isinstance(module, dict) for module in found):
+def _check_modules(file: Path, modules: Any) -> None:
+    if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
         raise ModelError(f"{file}: expected a list of modules")
-    for module in found:
+    for module in modules:
         kind, path = module.get("type"), module.get("path")
         if not isinstance(kind, str) or not isinstance(path, str):
             raise ModelError(f"{file}: a module has no type or no path")

@@ -35,7 +35,7 @@ from phrasetool.unique_phrases import distinct_phrases, number_distinct
 from phrasetool.vocabulary import UNKNOWN
 
 # Sentences that are translated together; a smaller batch is padded with copies.
-_AT_ONCE = 16
+_BATCH = 16
 
 
 def max_output_lengths(lengths: Int64Array) -> Int64Array:
@@ -122,7 +122,7 @@ def n_best_translations(
 
     def search(batch: Int64Array) -> list[list[TranslatedSentence]]:
         # Copies of the first sentence fill the batch.
-        rows = np.concatenate([batch, np.full(_AT_ONCE - len(batch), batch[0])])
+        rows = np.concatenate([batch, np.full(_BATCH - len(batch), batch[0])])
         allowed = None if candidates is None else _allowed(module, [candidates[i] for i in rows.tolist()])
         with one_torch_thread(), torch.no_grad():
             return _Search(module, sources.select(rows), temperature, beam, allowed).run(max_translations)
@@ -140,7 +140,7 @@ def _length_batches(lengths: Int64Array) -> Iterator[Int64Array]:
     """Yield batches of sentences of one length, so that every sentence is in one batch."""
     order = np.argsort(lengths, kind="stable")
     for same in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1) if len(order) else ():
-        yield from (same[first : first + _AT_ONCE] for first in range(0, len(same), _AT_ONCE))
+        yield from (same[first : first + _BATCH] for first in range(0, len(same), _BATCH))
 
 
 def _allowed(module: TranslatorNetwork, candidates: Sequence[Int64Array]) -> Tensor:
@@ -292,7 +292,7 @@ def nearest_words(module: TranslatorNetwork, sentence: Phrases, temperature: flo
 
 
 # Number of predictions that are compared with all target vectors at once; their cosines fit the cache.
-_COMPARED_AT_ONCE = 256
+_LOGIT_BLOCK = 256
 # exp of this number, and of its negative, is a float32 that is neither infinite nor zero; so are sums of thousands.
 _LARGEST_EXPONENT = 60.0
 
@@ -401,7 +401,7 @@ def pair_scores(
         state = state.select(here if depth.words[0] == NOTHING else torch.from_numpy(depth.parents))
         predicted, _ = module.step(encoded.select(here), state, torch.from_numpy(depth.words))
         waiting.append((depth, predicted))
-        if sum(len(rows) for _, rows in waiting) >= _COMPARED_AT_ONCE:
+        if sum(len(rows) for _, rows in waiting) >= _LOGIT_BLOCK:
             _add(module, waiting, reading, temperature, total)
             waiting = []
     if waiting:
@@ -442,9 +442,9 @@ def _logs(
     if bias is not None:
         bias = bias / temperature
     sums = predicted.new_empty(len(predicted))
-    for first in range(0, len(predicted), _COMPARED_AT_ONCE):
-        logits = functional.linear(predicted[first : first + _COMPARED_AT_ONCE], module.targets, bias)
-        sums[first : first + _COMPARED_AT_ONCE] = logits.exp_().sum(1).log_() if bounded else logits.logsumexp(1)
+    for first in range(0, len(predicted), _LOGIT_BLOCK):
+        logits = functional.linear(predicted[first : first + _LOGIT_BLOCK], module.targets, bias)
+        sums[first : first + _LOGIT_BLOCK] = logits.exp_().sum(1).log_() if bounded else logits.logsumexp(1)
     return right / temperature - sums[node]
 
 

@@ -37,7 +37,7 @@ from phrasetool.unique_phrases import number_distinct
 
 # Number of predictions that the temperature is fitted to, enough for three digits.
 _FITTED_PREDICTIONS = 4096
-_SENTENCES_AT_ONCE = 64
+_SENTENCE_BATCH = 64
 # Range of the logarithm of the temperature.
 _LOG_TEMPERATURES = -7.0, 2.0
 
@@ -69,8 +69,8 @@ def _predictions(module: TranslatorNetwork, pairs: PhrasePairs, seed: int) -> It
     """Yield predictions for random sentences, and the ids of the correct words, until there are enough."""
     order = np.random.default_rng(seed).permutation(len(pairs))
     predictions = 0
-    for first in range(0, len(order), _SENTENCES_AT_ONCE):
-        batch = order[first : first + _SENTENCES_AT_ONCE]
+    for first in range(0, len(order), _SENTENCE_BATCH):
+        batch = order[first : first + _SENTENCE_BATCH]
         targets = padded_targets(pairs.targets.select(batch), module.end).to(module.words.device)
         words = targets[targets >= 0]
         yield module.predict(module.encode(pairs.sources.select(batch)), targets), words
@@ -130,9 +130,9 @@ def check_better_than_chance(module: TranslatorNetwork, pairs: PhrasePairs, seed
 def _mean_word_scores(module: TranslatorNetwork, sources: Phrases, targets: Phrases) -> FloatArray:
     """Return the mean score per word of N translations: cosines, or log probabilities of a softmax; shape (N,)."""
     scores = np.empty(len(sources), np.float32)
-    for first in range(0, len(sources), _SENTENCES_AT_ONCE):
-        part = slice(first, first + _SENTENCES_AT_ONCE)
-        chosen = targets.part(first, min(first + _SENTENCES_AT_ONCE, len(targets)))
+    for first in range(0, len(sources), _SENTENCE_BATCH):
+        part = slice(first, first + _SENTENCE_BATCH)
+        chosen = targets.part(first, min(first + _SENTENCE_BATCH, len(targets)))
         padded = padded_targets(chosen, module.end).to(module.words.device)
         predicted = module.predict(module.encode(sources.part(first, first + len(chosen))), padded)
         words = padded[padded >= 0]

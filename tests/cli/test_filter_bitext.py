@@ -112,7 +112,7 @@ def test_threads_and_block_sizes_change_no_byte(classifier_folder, tmp_path, mon
         outcome = run_outside(*command, "--threads", threads, cwd=tmp_path)
         assert (outcome.code, outcome.err) == (0, "")
         outputs.append([(tmp_path / name).read_bytes() for name in names])
-    monkeypatch.setattr(streams, "LINES_AT_ONCE", 7)
+    monkeypatch.setattr(streams, "BYTES_PER_BLOCK", 7)
     monkeypatch.chdir(tmp_path)
     assert run_inside(*command, "--threads", 2).code == 0
     outputs.append([(tmp_path / name).read_bytes() for name in names])

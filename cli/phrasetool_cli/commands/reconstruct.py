@@ -110,16 +110,16 @@ def _check_lengths(path: str, texts: Phrases) -> None:
 
 
 def _figures(
-    model: AutoencoderModel, texts: Phrases, lines: list[str], found: ReconstructedLines, by_length: bool
+    model: AutoencoderModel, texts: Phrases, lines: list[str], reconstructed: ReconstructedLines, by_length: bool
 ) -> dict[str, Any]:
     from phrasetool.autoencoder.inference import quality_by_length, reconstruction_quality
 
-    written = [line.decode("utf-8", "surrogateescape") for line in found.lines]
+    written = [line.decode("utf-8", "surrogateescape") for line in reconstructed.lines]
     figures = {
         "signature": model.signature,
         "dimension": model.dimension,
         "words": len(texts.words),
-        "unknown_words": len(texts.words) - found.known,
+        "unknown_words": len(texts.words) - reconstructed.known,
         **_rounded(reconstruction_quality(written, lines)),
     }
     if by_length:

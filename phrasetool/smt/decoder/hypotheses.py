@@ -345,11 +345,11 @@ def best_complete(stacks: Stacks, pool: npt.NDArray[np.void], keep_arcs: bool) -
 
 
 @exact_kernel
-def with_room(array: npt.NDArray[Any], used: int, wanted: int) -> npt.NDArray[Any]:
-    """Return the array, or a copy at least twice as large if it lacks room for `wanted` more elements (or rows)."""
-    if used + wanted <= len(array):
+def with_room(array: npt.NDArray[Any], used: int, needed: int) -> npt.NDArray[Any]:
+    """Return the array, or a copy at least twice as large if it lacks room for `needed` more elements (or rows)."""
+    if used + needed <= len(array):
         return array
-    larger = np.empty((2 * len(array) + wanted, *array.shape[1:]), array.dtype)
+    larger = np.empty((2 * len(array) + needed, *array.shape[1:]), array.dtype)
     # Copied element by element, because copies of whole rows take ten times as long to compile.
     for i in np.ndindex((used, *array.shape[1:])):
         larger[i] = array[i]

@@ -25,7 +25,7 @@ DEFAULT_SAMPLES = {"bootstrap": 1000, "approximate-randomization": 10_000}
 DEFAULT_SEED = 12345
 SAMPLES = 1000
 # Samples processed at a time; bounds the memory of the drawn sentence numbers.
-_AT_ONCE = 100
+_SAMPLES_PER_BLOCK = 100
 # p-values below this are marked with a star.
 SIGNIFICANT = 0.05
 
@@ -288,8 +288,8 @@ def bootstrap_counts(sentences: int, samples: int, seed: int) -> npt.NDArray[np.
         raise ValueError("cannot sample from no sentences")
     drawn = np.random.default_rng(seed).choice(sentences, size=(samples, sentences), replace=True)
     counts = np.empty((samples, sentences), np.float32)
-    for first in range(0, samples, _AT_ONCE):
-        rows = drawn[first : first + _AT_ONCE]
+    for first in range(0, samples, _SAMPLES_PER_BLOCK):
+        rows = drawn[first : first + _SAMPLES_PER_BLOCK]
         keys = rows + np.arange(len(rows))[:, None] * sentences
         counts[first : first + len(rows)] = np.bincount(keys.ravel(), minlength=len(rows) * sentences).reshape(
             len(rows), sentences

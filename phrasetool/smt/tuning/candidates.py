@@ -91,23 +91,23 @@ class CandidatePool:
     def __len__(self) -> int:
         return len(self.features)
 
-    def add(self, found: NBest) -> int:
+    def add(self, n_best: NBest) -> int:
         """Add the new candidates of a decoder run, and return their number.
 
         Raises:
             ValueError: shapes do not match, a sentence is not in the references, or a feature is NaN or infinite.
         """
-        if found.features.shape != (len(found.words), self.features.shape[1]):
+        if n_best.features.shape != (len(n_best.words), self.features.shape[1]):
             raise ValueError(
-                f"expected features of shape {(len(found.words), self.features.shape[1])}, got {found.features.shape}"
+                f"expected features of shape {(len(n_best.words), self.features.shape[1])}, got {n_best.features.shape}"
             )
-        if not np.isfinite(found.features).all():
+        if not np.isfinite(n_best.features).all():
             raise ValueError("a feature is NaN or infinite")
-        statistics = bleu_statistics(found.sentence, found.words, self.references)
+        statistics = bleu_statistics(n_best.sentence, n_best.words, self.references)
         # Adding zero turns -0.0 into 0.0, which compares equal but has different bits.
-        features = found.features.astype(np.float32) + np.float32(0)
+        features = n_best.features.astype(np.float32) + np.float32(0)
         before = len(self)
-        self._sentence = np.concatenate([self._sentence, found.sentence.astype(np.int32)])
+        self._sentence = np.concatenate([self._sentence, n_best.sentence.astype(np.int32)])
         self.features = np.concatenate([self.features, features])
         self.statistics = np.concatenate([self.statistics, statistics])
         self._hashes = np.concatenate([self._hashes, _hash_rows(self._sentence[before:], features, statistics)])
@@ -149,19 +149,19 @@ class CandidatePool:
         return ((self.features[1:] != self.features[:-1]) & same[:, None]).any(0)
 
 
-def first_best_bleu(found: NBest, references: Sequence[Phrases]) -> float:
+def first_best_bleu(n_best: NBest, references: Sequence[Phrases]) -> float:
     """Return corpus BLEU (0 to 100) of the first candidates, which the decoder would have printed."""
-    return corpus_bleu(first_best_statistics(found, references))
+    return corpus_bleu(first_best_statistics(n_best, references))
 
 
-def first_best_statistics(found: NBest, references: Sequence[Phrases]) -> Int32Array:
+def first_best_statistics(n_best: NBest, references: Sequence[Phrases]) -> Int32Array:
     """Return BLEU statistics, shape (S, 9), of the first candidate of each of S sentences.
 
     The translation of a sentence without candidates counts as empty.
     """
-    sentences, first = np.unique(found.sentence, return_index=True)
+    sentences, first = np.unique(n_best.sentence, return_index=True)
     rows = _nothing(references)
-    rows[sentences] = bleu_statistics(sentences, found.words.select(first), references)
+    rows[sentences] = bleu_statistics(sentences, n_best.words.select(first), references)
     return rows
 
 

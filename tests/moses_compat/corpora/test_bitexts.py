@@ -160,7 +160,7 @@ def test_reads_both_sides(tmp_path):
 def test_chunks(tmp_path, monkeypatch):
     text = b"".join(b"w%d b\n" % i for i in range(50))
     path = write(tmp_path / "s", text[:-1])
-    monkeypatch.setattr("moses_compat.files.streams.LINES_AT_ONCE", 9)
+    monkeypatch.setattr("moses_compat.files.streams.BYTES_PER_BLOCK", 9)
     symbols = Symbols()
     sentences = read_bitext_side(str(path), symbols)
     assert b"".join(symbols.join(sentence) + b"\n" for sentence in sentences) == text

@@ -38,7 +38,7 @@ from tests.variants import for_each
 def test_blocks_are_whole_lines(workspace, text, chunk):
     path = write(workspace / "corpus.gz", text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "LINES_AT_ONCE", chunk)
+        patch.setattr(streams, "BYTES_PER_BLOCK", chunk)
         blocks = list(line_blocks(str(path)))
     assert all(block.endswith(b"\n") for block in blocks)
     expected = text + b"\n" if text and not text.endswith(b"\n") else text
@@ -67,7 +67,7 @@ def test_no_text(tmp_path):
 
 
 def test_forbidden_words_are_named_with_their_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "LINES_AT_ONCE", 8)
+    monkeypatch.setattr(streams, "BYTES_PER_BLOCK", 8)
     path = write(tmp_path / "a", b"one line\n\nanother line\nan <s> here\n")
     with pytest.raises(DataError, match=r"a:4: the word <s> is the language model's own"):
         list(corpus_sentences([str(path)], Symbols(), [b"<unk>", b"<s>"]))
@@ -96,7 +96,7 @@ def test_an_empty_line_is_refused(tmp_path, data, line):
 
 
 def test_the_line_is_counted_over_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("moses_compat.files.streams.LINES_AT_ONCE", 8)
+    monkeypatch.setattr("moses_compat.files.streams.BYTES_PER_BLOCK", 8)
     path = write(tmp_path / "text", b"a b\n" * 50 + b"\n")
     with pytest.raises(DataError, match="text:51: the line is empty"):
         read_texts(str(path))

@@ -218,7 +218,7 @@ def test_output_through_a_symbolic_link_replaces_the_file_it_points_to(tmp_path)
 @pytest.fixture
 def bomb(tmp_path, monkeypatch):
     """Write a packed file of two lines and a very long one, and lower the limits of lines and reads."""
-    monkeypatch.setattr(streams, "LINES_AT_ONCE", 64)
+    monkeypatch.setattr(streams, "BYTES_PER_BLOCK", 64)
     monkeypatch.setattr(streams, "LONGEST_TEXT_LINE", 256)
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b"a line\nanother\n" + b"x" * 100_000))

@@ -73,7 +73,7 @@ def test_threads_and_sizes_of_reading_change_nothing(model, tmp_path, form, monk
     whole, _ = tagged(model, tmp_path, text, form)
     from moses_compat.files import streams
 
-    monkeypatch.setattr(streams, "LINES_AT_ONCE", 100)
+    monkeypatch.setattr(streams, "BYTES_PER_BLOCK", 100)
     assert tagged(model, tmp_path, text, form, threads=2)[0] == whole
     assert tagged(model, tmp_path, text, form)[0] == whole
     monkeypatch.setitem(sys.modules, "threadpoolctl", None)

@@ -25,7 +25,7 @@ def test_vectors_and_texts_do_not_depend_on_how_texts_are_batched(tmp_path, monk
     model = train_autoencoder(texts, VOCABULARY, settings(epochs=30, learning_rate=0.02), TrainingRun(tmp_path))
     vectors, reconstructed = encode_texts(model, texts), reconstruct_texts(model, texts)
     module = autoencoder_module(model)
-    monkeypatch.setattr("phrasetool.autoencoder.inference._WORDS_AT_ONCE", 11)
+    monkeypatch.setattr("phrasetool.autoencoder.inference._WORDS_PER_BATCH", 11)
     ticks = []
     np.testing.assert_allclose(encode_texts(model, texts, tick=ticks.append), vectors, atol=1e-5)
     assert sum(ticks) == len(texts)
