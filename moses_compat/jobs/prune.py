@@ -13,7 +13,7 @@ import importlib.util
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,9 +51,6 @@ from phrasetool.pruning.sizes import TooSmallError, allowed_entries
 from phrasetool.pruning.statistics import PruneStatistics
 from phrasetool.pruning.thresholds import Threshold
 from phrasetool.watch import SILENT, Watch
-
-if TYPE_CHECKING:
-    pass
 
 
 class TableTooSmallError(PhraseToolError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,6 @@ from phrasetool.phrases import DoubleArray, EntryBlock, FloatArray, Int64Array, 
 from phrasetool.translator.model import TranslatorModel
 from phrasetool.translator.settings import READINGS
 from phrasetool.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    pass
 
 # Score per word of a pair that cannot be scored, for the comparison of pairs.
 _WORST = -50.0
