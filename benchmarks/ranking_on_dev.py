@@ -82,7 +82,7 @@ def measure(name: str, threads: int) -> dict[str, dict[str, float]]:
         ranking = Ranking(parse_method("count"), measures, scores, scores.astype(np.float64), unprotected)
         bleu[label] = {}
         for size in SIZES:
-            best = KeepBestWithinBudget(measures, "words").best(int(size * len(measures)))
+            best = KeepBestWithinBudget.of(measures, "words").best(int(size * len(measures)))
             bleu[label][f"{size:g}"] = dev_bleu(trial, decide(ranking, OfSize(size), best).keep)
     print(name, bleu, flush=True)
     return bleu

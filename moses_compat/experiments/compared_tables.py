@@ -158,7 +158,7 @@ class TableDecisions:
 
     def __init__(self, measures: Measures) -> None:
         self._measures = measures
-        self._affordable = functools.cache(lambda protect, frequent: KeepBestWithinBudget(measures, protect, frequent))
+        self._affordable = functools.cache(functools.partial(KeepBestWithinBudget.of, measures))
         self._last: tuple[Method, Ranking] | None = None
 
     def with_keep_top(self, system: PruningSystem) -> PruningSystem:

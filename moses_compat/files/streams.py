@@ -239,7 +239,7 @@ class Input:
             self.has_mark = True
             paths.notice(f"{self.name}: a byte order mark at its start was left out")
             return start[len(_BYTE_ORDER_MARK) :]
-        if _is_utf_16(start[:_START_BYTES]):
+        if _is_utf_16(start):
             raise DataError(self.name, "is UTF-16 text; expected UTF-8 (iconv -f UTF-16 -t UTF-8 makes it)")
         return start
 
@@ -294,8 +294,14 @@ class Input:
         self.close()
 
 
-def _is_utf_16(start: bytes) -> bool:
-    """Whether text has a byte order mark of UTF-16, or ASCII characters with a zero byte before or after each."""
+def changes_as_start(text: bytes) -> bool:
+    """Whether text, at the start of a file, would lose a byte order mark or be refused as UTF-16."""
+    return text.startswith(_BYTE_ORDER_MARK) or _is_utf_16(text)
+
+
+def _is_utf_16(text: bytes) -> bool:
+    """Whether text begins as UTF-16: with its byte order mark, or with ASCII characters and a zero byte for each."""
+    start = text[:_START_BYTES]
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         return True
     even, odd = start[::2], start[1::2]

@@ -26,6 +26,7 @@ from moses_compat.jobs.prune_ranking import (
     measured_table,
     measures_of,
     path_to_save,
+    protection_for_size,
     score_writer,
     scratch_scores,
     similarity_source,
@@ -139,31 +140,25 @@ def _checked_tables(request: PruneRequest, watch: Watch) -> Iterator[PruneReques
 
 
 def _prune_streaming(request: PruneRequest, watch: Watch, more: Sequence[Sink]) -> PruneResult:
-    """Prune while streaming the table; a requested size needs an additional first pass to determine its threshold."""
+    """Prune while streaming; a requested size needs earlier passes that determine the protection and the threshold."""
     method = request.parsed_method
     similarities = scored = similarity_source(request, watch)
-    save_to, threshold = path_to_save(request, similarities), request.threshold
+    save_to, threshold, best = path_to_save(request, similarities), request.threshold, request.best
     with contextlib.ExitStack() as stack:
         if request.target_size is not None:
+            best = protection_for_size(request, request.target_size, watch)
             # Without pyarrow, similarities are computed twice.
             if not isinstance(similarities, FileSimilarities) and importlib.util.find_spec("pyarrow"):
                 save_to = save_to or stack.enter_context(scratch_scores(request.output))
-            curve = sizes_by_threshold(request, similarities, save_to, watch)
+            curve = sizes_by_threshold(request, similarities, save_to, watch, best)
             try:
                 threshold = Threshold.of(curve.threshold_for(request.target_size))
             except TooSmallError as reason:
-                error = TableTooSmallError(request.table, reason, request.best)
-                # Default protection is reduced if there is too little room.
-                if request.protect or request.keep_top is not None or is_stream(request.read_path):
-                    raise error from reason
-                watch.say(f"{error}; fewer are protected")
-                if save_to and not request.columns:
-                    request = replace(request, scores=save_to)
-                return _prune_as_a_whole(request, watch, more)
+                raise TableTooSmallError(request.table, reason, best) from reason
             watch.say(f"threshold {threshold.value(0.0):.6f} leaves at most {request.target_size:.1%}")
             if save_to:
                 similarities, save_to = FileSimilarities(save_to), None
-        rule = Rule.of(method, request.best, threshold=threshold)
+        rule = Rule.of(method, best, threshold=threshold)
         cut = (threshold or method.thresholds[0]).value(0.0)
         signature = f"{similarities.signature}|rule:t{cut:g}+{rule.best.text}|version:{__version__}"
 
@@ -222,9 +217,12 @@ def _choose(request: PruneRequest, ranking: RankedTable, watch: Watch) -> Chosen
         rule = Rule.of(method, request.best, threshold=request.threshold)
         text = f"t{request.threshold.text}+" if request.threshold else ""
         return Chosen(ranking.decide(rule.cut, rule.best), rule.best, text)
-    best = request.rule_for_size(ranking.table)(allowed_entries(size, len(ranking)))
+    entries = len(ranking)
+    if request.skips_malformed:
+        entries -= sum(int(np.count_nonzero(part.malformed)) for part in ranking.table.parts())
+    best = request.rule_for_size(ranking.table)(allowed_entries(size, entries))
     try:
-        decision = ranking.decide(OfSize(size), best)
+        decision = ranking.decide(OfSize(size, request.skips_malformed), best)
     except TooSmallError as error:
         raise TableTooSmallError(request.table, error, best) from error
     if request.keep_top is None and best.protect != "none":
@@ -334,7 +332,7 @@ def sweep(request: PruneRequest, watch: Watch = SILENT) -> list[Swept]:
         if request.streams:
             similarities = similarity_source(request, watch)
             save_to = path_to_save(request, similarities)
-            curve = sizes_by_threshold(request, similarities, save_to, watch, thresholds)
+            curve = sizes_by_threshold(request, similarities, save_to, watch, request.best, thresholds)
             counts = zip(thresholds, curve.survivors.tolist(), curve.failing.tolist(), strict=True)
             return [Swept(threshold, kept, curve.entries, failing) for threshold, kept, failing in counts]
         ranking = RankedTable(method, measured_table(request, watch)[0])

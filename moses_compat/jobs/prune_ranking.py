@@ -30,7 +30,7 @@ from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blo
 from phrasetool.disk.folders import check_space, scratch_folder
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.kernels.bytes import SPACE
-from phrasetool.phrases import DoubleArray, prefix_sums
+from phrasetool.phrases import prefix_sums
 from phrasetool.pruning.composition import Compositions
 from phrasetool.pruning.decision import rank
 from phrasetool.pruning.measures import (
@@ -50,7 +50,7 @@ from phrasetool.pruning.measures import (
 )
 from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.ranked_table import DecidedTable
-from phrasetool.pruning.sizes import SizeCurve
+from phrasetool.pruning.sizes import SizeCurve, allowed_entries
 from phrasetool.watch import SILENT, Watch
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from moses_compat.measures.measure import MeasureRequest
     from moses_compat.measures.saved_scores import ScoreWriter
 
+Floats = npt.NDArray[np.floating]
 # Bytes of text that are read for an estimate of the table's size.
 _SAMPLE_BYTES = 1 << 23
 
@@ -255,11 +256,49 @@ def scratch_scores(output: str) -> Iterator[str]:
         yield os.path.join(scratch, "scores.parquet")
 
 
+def protection_for_size(request: PruneRequest, size: float, watch: Watch) -> KeepBest:
+    """Return the protection rule for a share of a table: as requested, or as much as fits, found in one pass.
+
+    Args:
+        request: the pruning run; its method ranks by similarity alone.
+        size: the share of the entries to keep.
+        watch: progress listener.
+
+    Raises:
+        DataError: as `prune_table`.
+    """
+    if requested := request.requested_for_size:
+        return requested
+    budget, count_use = request.budget, request.count_use
+    with contextlib.ExitStack() as stack:
+        source = stack.enter_context(request.open_table())
+        progress = stack.enter_context(watch.file("count", source.size()))
+        scan = replace(request.scan_for(watch), progress=progress)
+        order, reader = SourceOrder(source, scan, True), EntryReader(source, scan)
+
+        def work(item: Item) -> tuple[SourceLook | None, Measures]:
+            read = reader(item)
+            if count_use:
+                read.check_counts(source.name, count_use)
+            return order.look(read.raw, read.block), measures_of(read, budget.frequent is not None)
+
+        lines = 0
+        for raw, measures in follow_blocks("protection", reader.items(), work, order, scan):
+            budget.add(measures)
+            lines += raw.lines
+            scan.progress(raw.position, lines)
+    best = budget.best(allowed_entries(size, budget.entries))
+    if best.protect != "none":
+        watch.say(f"always kept: {best.words}")
+    return best
+
+
 def sizes_by_threshold(
     request: PruneRequest,
     similarities: SimilaritySource,
     save_to: str | None,
     watch: Watch,
+    best: KeepBest,
     thresholds: Sequence[float] = (),
 ) -> SizeCurve:
     """Count how many entries each threshold leaves, in one pass that writes no table.
@@ -269,6 +308,7 @@ def sizes_by_threshold(
         similarities: similarities of the entries.
         save_to: file that receives the similarities, if any.
         watch: progress listener.
+        best: the protection rule.
         thresholds: thresholds for which exact counts are needed.
 
     Raises:
@@ -279,11 +319,11 @@ def sizes_by_threshold(
         progress = stack.enter_context(watch.file("measure", source.size()))
         save = stack.enter_context(score_writer(save_to, similarities)) if save_to else None
         scan = replace(request.scan_for(watch), progress=progress)
-        method, best, count_use = request.parsed_method, request.best, request.count_use
+        method, count_use = request.parsed_method, request.count_use
         reader = EntryReader(source, scan, similarities, fingerprints=save is not None, fields=save is not None)
         order = SourceOrder(source, scan, best.by_source)
 
-        def work(item: Item) -> tuple[SourceLook | None, tuple[Kept | None, DoubleArray, npt.NDArray[np.floating]]]:
+        def work(item: Item) -> tuple[SourceLook | None, tuple[Kept | None, Floats, Floats]]:
             read = reader(item)
             if count_use:
                 read.check_counts(source.name, count_use)

@@ -255,6 +255,11 @@ class PruneRequest:
             raise UnusableRequest(
                 f"{{reasons}} writes Parquet, which is already compressed; leave out {packing.ending}"
             )
+        if self.reasons and self.sort:
+            raise UnusableRequest(
+                "{reasons} names lines of the table, not of the sorted copy that {sort} makes; sort the table itself "
+                "(LC_ALL=C sort)"
+            )
         if (self.reordering_table is None) != (self.reordering_out is None):
             raise UnusableRequest("give both {reordering_table} and {reordering_out}, or neither")
         if self.reordering_table == self.table == STANDARD:
@@ -390,16 +395,32 @@ class PruneRequest:
 
     @property
     def best(self) -> KeepBest:
-        """The protection rule with the requested values, by default those of BRAE."""
+        """The protection rule at a threshold: the requested values, by default those of BRAE."""
         return KeepBest(10 if self.keep_top is None else self.keep_top, self.protect or "all", self.frequent)
+
+    @property
+    def skips_malformed(self) -> bool:
+        """Whether malformed lines are left out of the table."""
+        return self.scan.on_error == "skip"
+
+    @property
+    def budget(self) -> KeepBestWithinBudget:
+        """The protection rule for a table of a given size, before the entries have been counted."""
+        return KeepBestWithinBudget(self.protect or "words", self.frequent, self.skips_malformed)
+
+    @property
+    def requested_for_size(self) -> KeepBest | None:
+        """The protection rule for a table of a given size if it is requested; None if it depends on the size."""
+        return None if self.keep_top is None else KeepBest(self.keep_top, self.protect or "words", self.frequent)
 
     def rule_for_size(self, measures: TableMeasures) -> Callable[[int], KeepBest]:
         """Return a function from a number of entries to the protection rule: as requested, or as much as fits."""
-        protect = self.protect or "words"
-        if self.keep_top is not None:
-            requested = KeepBest(self.keep_top, protect, self.frequent)
+        if requested := self.requested_for_size:
             return lambda entries: requested
-        return KeepBestWithinBudget(measures, protect, self.frequent).best
+        budget = self.budget
+        for part in measures.parts():
+            budget.add(part)
+        return budget.best
 
     @property
     def outputs(self) -> list[str | None]:

@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any
 
 from moses_compat.files.finished_work import settings_of
 from moses_compat.files.kinds import folder_kind
-from moses_compat.files.streams import Input, Output
+from moses_compat.files.streams import Input, Output, changes_as_start
 from moses_compat.jobs.annotate import AnnotateRequest, annotate, work_settings
 from moses_compat.jobs.prune import PruneResult, prune
 from moses_compat.jobs.prune_request import PruneRequest
@@ -34,6 +35,9 @@ from phrasetool.watch import SILENT, Watch
 
 MANIFEST = "manifest.json"
 _UNFINISHED = ".unfinished"
+_PART_NAME = re.compile(r"part-\d{5,}\.gz")
+# Bytes of a block that decide whether it can begin a file.
+_HEAD = 64
 _FORMAT = 1
 
 
@@ -91,7 +95,8 @@ def _borders(path: str) -> tuple[int, str, str]:
             if not first:
                 first = _source(block.text[: block.line_offsets[1]].tobytes())
             last = _source(block.text[block.line_offsets[-2] :].tobytes()) or last
-    return lines, first.decode("utf-8", "replace"), last.decode("utf-8", "replace")
+    # Different bytes must remain different, in any encoding.
+    return lines, first.decode("utf-8", "backslashreplace"), last.decode("utf-8", "backslashreplace")
 
 
 def _source(line: bytes) -> bytes:
@@ -179,8 +184,21 @@ class PartFolder:
         elif names := os.listdir(self.folder):
             state = "is complete" if MANIFEST in names else f"holds {min(names)}"
             raise PhraseToolError(f"{self.folder}: {state} already; choose another name")
+        for name in os.listdir(self.folder):
+            # Parts of an interrupted run: this one may have fewer.
+            if _PART_NAME.fullmatch(name) or name in self._names_in_log():
+                os.unlink(self.path(name))
         with open(self._log, "w", encoding="utf-8") as file:
             file.write(json.dumps(self._settings) + "\n")
+
+    def _names_in_log(self) -> set[str]:
+        """Return the parts that an interrupted run had finished, as far as its log can be read."""
+        names = set()
+        with contextlib.suppress(OSError), open(self._log, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                with contextlib.suppress(ValueError, TypeError, KeyError):
+                    names.add(str(json.loads(line)["name"]))
+        return names
 
     def _read_log(self) -> None:
         with open(self._log, encoding="utf-8") as file:
@@ -258,6 +276,8 @@ def split_table(
 ) -> list[Part]:
     """Write a table as part files, each with at least `entries` entries, up to the end of a source.
 
+    No part but the first begins with bytes that mean something at the start of a file, such as a byte order mark.
+
     Args:
         source: the table, read from its beginning.
         folder: folder of the parts.
@@ -281,7 +301,7 @@ def split_table(
             path = part_folder.path(f"part-{number:05}.gz")
             lines = 0
             with Output(path) as out:
-                while block is not None and lines < entries:
+                while block is not None and (lines < entries or changes_as_start(block.text[:_HEAD].tobytes())):
                     out.write(out.encode(block.text))
                     lines += block.lines
                     progress(block.position, block.first_entry + block.lines)

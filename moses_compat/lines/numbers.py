@@ -37,6 +37,8 @@ _SCALED_FROM = 200
 _SCALE = 512
 # The largest exact power of ten; beyond its inverse no double lies halfway between two numbers of six digits.
 _EXACT = 22
+# Integers up to this one are exact.
+_EXACT_INTEGER = 2.0**53
 
 _LOWER = np.uint8(32)
 _A = np.uint8(ord("a"))
@@ -334,6 +336,9 @@ def read_number(text: ByteArray, start: int, end: int) -> float:
             power = power * 10 + np.int64(text[i] - ZERO)
             i += 1
         exponent += power_sign * min(power, 10000)
+    # Integers up to 2^53 and these powers of ten are exact, so a single operation rounds correctly.
+    if mantissa <= _EXACT_INTEGER and -_EXACT <= exponent <= _EXACT:
+        return sign * (mantissa / 10.0**-exponent if exponent < 0 else mantissa * 10.0**exponent)
     # In two steps, so that neither a long mantissa nor an extreme exponent overflows in between.
     half = exponent // 2
     return sign * mantissa * 10.0**half * 10.0 ** (exponent - half) if mantissa > 0 else sign * 0.0

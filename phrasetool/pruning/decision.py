@@ -60,7 +60,8 @@ class Ranking:
     @classmethod
     def by_similarity(cls, method: Method, measures: Measures) -> Ranking:
         """Rank as Zhang et al.: compare the higher similarity with a threshold, rank within a source by the mean."""
-        scores = SEMANTIC.scores(measures).astype(np.float64)
+        # In single precision, a similarity that is written as the threshold is equal to it.
+        scores = SEMANTIC.scores(measures)
         st, ts = measures[SIMILARITIES].astype(np.float64).T
         return cls(method, measures, scores, (st + ts) / 2, ~measures[SCORED])
 
@@ -73,10 +74,9 @@ class Ranking:
         protected = best.marks(*groups, self.measures.malformed, self.keys) | self.measures.malformed
         return protected if best.frequent is None else protected | best.frequent_entries(self.measures)
 
-    def strengths(self, best: KeepBest) -> DoubleArray:
-        """Return the largest threshold at which each entry is kept, float64, shape (N,); infinite where protected."""
-        strengths: DoubleArray = np.where(self.protected(best), np.inf, self.scores)
-        return strengths
+    def strengths(self, best: KeepBest) -> FloatArray | DoubleArray:
+        """Return the largest threshold at which each entry is kept, shape (N,); infinite where protected."""
+        return np.where(self.protected(best), self.scores.dtype.type(np.inf), self.scores)
 
 
 # N entries, and bool, shape (N,): entries that are always kept.
@@ -128,14 +128,24 @@ class AtOwnThresholds:
 
 @dataclass(frozen=True)
 class OfSize:
-    """Keep a share of the entries: the protected ones, then the best of the others, ties broken by table order."""
+    """Keep a share of the entries: the protected ones, then the best of the others, ties broken by table order.
+
+    Attributes:
+        share: the share of the entries to keep.
+        skip_malformed: whether malformed lines, which are always protected, will be left out of the table; then they
+            count neither as entries nor as kept.
+    """
 
     share: float
+    skip_malformed: bool = False
 
     def verdict(self, table: GuardedTable) -> Verdict:
         """Find the limit in two or more passes over the table; raise `TooSmallError` as in `Cut.verdict`."""
-        counted = [(int(protected.sum()), len(protected)) for _, protected in table()]
-        count, entries = (sum(numbers) for numbers in zip(*counted, strict=True)) if counted else (0, 0)
+        count = entries = 0
+        for ranking, protected in table():
+            skipped = int(np.count_nonzero(ranking.measures.malformed)) if self.skip_malformed else 0
+            count += int(np.count_nonzero(protected)) - skipped
+            entries += len(protected) - skipped
         allowed = allowed_entries(self.share, entries)
         if count > allowed:
             raise TooSmallError.of(count, entries, self.share)
@@ -157,7 +167,7 @@ class AtThresholdForSize:
         """Find the threshold in one pass over the table."""
         curve = SizeCurve()
         for ranking, protected in table():
-            curve.add(np.where(protected, np.inf, ranking.scores))
+            curve.add(np.where(protected, ranking.scores.dtype.type(np.inf), ranking.scores))
         threshold = curve.threshold_for(self.share)
         return lambda ranking, protected: _below(ranking, threshold)
 

@@ -186,29 +186,47 @@ class KeepBestWithinBudget:
     the best k, and mostly within 0.1.
 
     Args:
-        measures: measures of the table.
         protect, frequent: as for `KeepBest`.
+        skip_malformed: whether malformed lines will be left out of the table.
+
+    Attributes:
+        entries: number of entries of the table, without malformed lines if they will be left out.
     """
 
     MOST = 10
     SHARE = 0.6
 
-    def __init__(self, measures: TableMeasures, protect: str, frequent: int | None = None) -> None:
-        self.protect, self.frequent = protect, frequent
+    def __init__(self, protect: str, frequent: int | None = None, skip_malformed: bool = False) -> None:
+        self.protect, self.frequent, self._skip_malformed = protect, frequent, skip_malformed
+        self.entries = 0
         self._counts = [0] * self.MOST
-        for part in measures.parts():
-            # The number of protected entries does not depend on their ranking.
-            entries = np.diff(np.append(0, np.cumsum(~part.malformed))[part.group_offsets])
-            if protect == "words":
-                entries = entries[part.source_lengths == 1]
-            elif protect == "none":
-                entries = entries[:0]
+
+    @classmethod
+    def of(
+        cls, table: TableMeasures, protect: str, frequent: int | None = None, skip_malformed: bool = False
+    ) -> KeepBestWithinBudget:
+        """Return the choice for a table."""
+        choice = cls(protect, frequent, skip_malformed)
+        for part in table.parts():
+            choice.add(part)
+        return choice
+
+    def add(self, part: Measures) -> None:
+        """Add a part of the table, which consists of whole source groups."""
+        # The number of protected entries does not depend on their ranking.
+        entries = np.diff(np.append(0, np.cumsum(~part.malformed))[part.group_offsets])
+        if self.protect == "words":
+            entries = entries[part.source_lengths == 1]
+        elif self.protect == "none":
+            entries = entries[:0]
+        malformed = int(np.count_nonzero(part.malformed))
+        self.entries += len(part) - (malformed if self._skip_malformed else 0)
+        always = 0 if self._skip_malformed else malformed
+        if self.frequent is not None:
             # An upper bound: some frequent entries are also among the best.
-            malformed = int(part.malformed.sum())
-            if frequent is not None:
-                malformed += int(np.count_nonzero(frequent_translations(part[OCCURRENCES], frequent)))
-            for k in range(1, self.MOST + 1):
-                self._counts[k - 1] += int(np.minimum(entries, k).sum()) + malformed
+            always += int(np.count_nonzero(frequent_translations(part[OCCURRENCES], self.frequent)))
+        for k in range(1, self.MOST + 1):
+            self._counts[k - 1] += int(np.minimum(entries, k).sum()) + always
 
     def best(self, entries: int) -> KeepBest:
         """Return the rule for a table of `entries` entries: the largest k up to 10 that takes at most three fifths."""

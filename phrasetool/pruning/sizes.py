@@ -56,8 +56,8 @@ class SizeCurve:
         self.always_kept = 0
         self._bins = np.zeros(_BINS + 1, np.int64)
 
-    def add(self, strengths: npt.NDArray[np.float64], scores: npt.NDArray[np.floating] | None = None) -> None:
-        """Count entries.
+    def add(self, strengths: npt.NDArray[np.floating], scores: npt.NDArray[np.floating] | None = None) -> None:
+        """Count entries; thresholds are compared in the precision of the strengths.
 
         Args:
             strengths: shape (N,), in [-1, 1] or infinite.
@@ -68,9 +68,10 @@ class SizeCurve:
         self.entries += len(strengths)
         self.always_kept += len(strengths) - len(finite)
         for i, threshold in enumerate(self.thresholds):
-            self.survivors[i] += int((strengths >= threshold).sum())
-            self.failing[i] += int((scores < threshold).sum())
-        bins = np.floor((finite + 1) * (_BINS / 2)).astype(np.int64)
+            self.survivors[i] += int((strengths >= strengths.dtype.type(threshold)).sum())
+            self.failing[i] += int((scores < scores.dtype.type(threshold)).sum())
+        # The edges of bins are multiples of 2^-20, which single precision represents exactly.
+        bins = np.floor((finite.astype(np.float64) + 1) * (_BINS / 2)).astype(np.int64)
         np.add.at(self._bins, np.clip(bins, 0, _BINS), 1)
 
     def threshold_for(self, fraction: float) -> float:

@@ -374,7 +374,8 @@ def test_target_size_is_the_largest_that_fits(model, model_folder, big, tmp_path
 
 
 def test_target_that_cannot_be_met(model_folder, big, tmp_path):
-    outcome = prune(big, model_folder, "--target-size", "0.01", "--keep-top", "2", "-o", tmp_path / "o")
+    rule = ("--keep-top", "2", "--protect", "all")
+    outcome = prune(big, model_folder, "--target-size", "0.01", *rule, "-o", tmp_path / "o")
     assert outcome.code == 1
     smallest = prune(big, model_folder, "-t", "1", "--keep-top", "2").out.count(b"\n")
     assert f"{smallest:,} of 2,000 entries ({smallest / 2000:.1%})" in outcome.message
@@ -480,6 +481,7 @@ def test_messages(model_folder, tmp_path):
         ("--sweep", "0:1:1e-9"),
         ("--sweep", "0:1:1", "-o", "x"),
         ("--sweep", "0:1:1", "--stats", "x"),
+        ("-t", "0.5", "--sort", "--reasons", "x"),
         ("-t", "0.5", "--similarity-columns", "0,1"),
         ("-t", "0.5", "--similarity-columns", "1"),
         ("-t", "0.5", "--similarity-columns", "1,2,3"),
@@ -645,18 +647,45 @@ def test_dry_run(model_folder, tmp_path, monkeypatch):
     assert json.loads(dry_run.out) == json.loads((tmp_path / "z").read_text())
 
 
-def test_default_protection_is_reduced_to_fit_the_size(tmp_path):
-    """The ten best of every source exceed a tenth of the table; only explicit protection is refused."""
-    rows = [
-        f"s{i} x ||| t{j} ||| 0.5 0.5 {(3 * i + j) / 150:.3f} {(3 * i + j) / 150:.3f} ||| 0-0 ||| 3 3 1\n"
-        for i in range(40)
-        for j in range(3)
-    ]
+def test_protection_for_a_size(tmp_path):
+    """By default, words are protected, as far as that fits the size; only explicit protection is refused."""
+    rows = [f"a ||| x{i:02} ||| 0.{90 - i} 0.{90 - i}\n" for i in range(40)]
+    rows += [f"b c{i:02} ||| y ||| 0.{10 + i} 0.{10 + i}\n" for i in range(20)]
     table = write(tmp_path / "t", "".join(rows).encode())
-    cut = ("--similarity-columns", "3,4", "--scale", "raw", "--target-size", "0.1")
-    outcome = run_inside("prune", table, *cut)
-    assert (outcome.code, outcome.out.decode()) == (0, "".join(rows[-12:]))
-    assert "fewer are protected" in outcome.err
+    cut = ("--similarity-columns", "1,2", "--scale", "raw")
+    for share in ("0.4", "0.6"):
+        outcome = run_inside("prune", table, *cut, "--target-size", share)
+        # The most similar entries are those of the word, so protection changes nothing.
+        assert (outcome.code, outcome.out.decode()) == (0, "".join(rows[: int(60 * float(share))])), share
+        assert "always kept: the 10 best of every one-word source" in outcome.err
+        assert "+k10+words|" in outcome.err
+    # Three fifths of 6 entries are 3.
+    assert "always kept: the 3 best of every one-word source" in run_inside(
+        "prune", table, *cut, "--target-size", "0.1"
+    ).err  # fmt: skip
+    everything = run_inside("prune", table, *cut, "--target-size", "0.6", "--protect", "all", "--keep-top", "10")
+    assert everything.out.decode() == "".join([*rows[:16], *rows[40:]])
     for protection in (("--protect", "all"), ("--keep-top", "10")):
-        refused = run_inside("prune", table, *cut, *protection, "-q", "-o", tmp_path / "o")
-        assert (refused.code, "kept at any threshold" in refused.message) == (1, True)
+        refused = run_inside("prune", table, *cut, "--target-size", "0.1", *protection, "-q", "-o", tmp_path / "o")
+        assert (refused.code, "kept at any threshold" in refused.message) == (1, True), protection
+
+
+def test_a_similarity_equal_to_the_threshold_is_kept(tmp_path):
+    """0.7 is below the double-precision 0.7 in single precision."""
+    table = write(tmp_path / "t", b"a ||| u ||| 0.7 0.7\na ||| v ||| 0.69 0.69\n")
+    cut = ("--similarity-columns", "1,2", "--scale", "raw", "--protect", "none")
+    assert run_inside("prune", table, *cut, "-t", "0.7").out == b"a ||| u ||| 0.7 0.7\n"
+    swept = run_inside("prune", table, *cut, "--sweep", "0.7:0.7:0.1", "--json", "-")
+    assert [row["kept"] for row in json.loads(swept.out)["thresholds"]] == [1]
+
+
+def test_a_size_does_not_count_malformed_lines_that_are_skipped(tmp_path):
+    rows = [f"s{i} t ||| x ||| 0.{i}5 0.{i}5 0.5 0.5 ||| 0-0 ||| 9 9 {i} ||| |||\n" for i in range(1, 6)]
+    table = write(tmp_path / "t", ("".join(rows) + "z ||| x ||| 0.5 0.5\n" * 5).encode())
+    for method in (("--method", "count"), ("--similarity-columns", "1,2", "--scale", "raw")):
+        command = ("prune", table, *method, "--target-size", "0.4")
+        skipped = run_inside(*command, "--on-error", "skip")
+        assert skipped.out.decode() == "".join(rows[-2:]), method
+        # Lines that are kept count, because they are written.
+        kept = run_inside(*command, "--on-error", "keep", "--protect", "none")
+        assert (kept.code, "5 of 10 entries (50.0%) are kept" in kept.message) == (1, True), kept

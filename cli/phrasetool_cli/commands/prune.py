@@ -299,7 +299,7 @@ def command(**given: Any) -> None:
     try:
         result = prune(request, watch)
     except TableTooSmallError as error:
-        raise PhraseToolError(f"{error}; {_advice(error.best, request.streams)}") from error
+        raise PhraseToolError(f"{error}; {_advice(error.best)}") from error
     document(result.as_dict())
     warn_of_frequent(result.statistics.occurrences, watch)
     if not quiet:
@@ -338,9 +338,9 @@ def _warn_of_meaning_alone(request: PruneRequest, watch: TerminalWatch) -> None:
         )
 
 
-def _advice(best: KeepBest, streams: bool) -> str:
+def _advice(best: KeepBest) -> str:
     """Return advice on options if more entries are protected than may be kept."""
     frequent = "" if best.frequent is None else ", or protect fewer frequent entries with a larger --protect-frequent"
-    if streams or best.protect == "all":
+    if best.protect == "all":
         return f"try --protect words or a smaller --keep-top{frequent}"
     return f"try a smaller --keep-top{frequent}" if best.k > 1 else f"--keep-top 0 lets words become unknown{frequent}"

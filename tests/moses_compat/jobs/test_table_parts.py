@@ -229,3 +229,31 @@ def test_unusable_outputs_of_jobs(parts, model_folder, tmp_path):
     standard = run_inside("prune", parts, "-m", model_folder, "-t", "0.5")
     assert standard.code == 2
     assert "expected a folder" in standard.err
+
+
+def test_starting_again_removes_the_parts_of_an_interrupted_run(tmp_path):
+    """The second run has fewer parts than the first."""
+    table = b"".join(b"s%d ||| t ||| 1\n" % i for i in range(9))
+    with (
+        Input(str(write(tmp_path / "cut", gzip.compress(table * 2000)[:-40]))) as source,
+        pytest.raises(DataError, match="cut: the gzip data end too early"),
+    ):
+        split_table(source, str(tmp_path / "parts"), 2000)
+    assert len(list((tmp_path / "parts").glob("part-*.gz"))) > 1
+    parts = split(tmp_path, table, 20)
+    assert [part.entries for part in parts] == [9]
+    assert part_names(str(tmp_path / "parts")) == ["part-00000.gz"]
+
+
+@pytest.mark.parametrize("start", [b"\xef\xbb\xbfb", b"\xff\xfe", b"\xfe\xff b"])
+def test_no_part_begins_with_bytes_that_mean_something_at_the_start_of_a_file(tmp_path, start):
+    # Each line is longer than a block.
+    data = b"".join(source + b" ||| " + b"x" * 40 + b" ||| 1\n" for source in (b"a", start, b"c"))
+    assert [part.entries for part in split(tmp_path, data, 1)] == [2, 1]
+    files = sorted((tmp_path / "parts").glob("part-*.gz"))
+    assert b"".join(gzip.decompress(file.read_bytes()) for file in files) == data
+
+
+def test_sources_in_another_encoding_differ(tmp_path):
+    parts = split(tmp_path, f"ä ||| {'x' * 40} ||| 1\nö ||| {'x' * 40} ||| 1\n".encode("latin-1"), 1)
+    assert [(part.first, part.last) for part in parts] == [("\\xe4", "\\xe4"), ("\\xf6", "\\xf6")]

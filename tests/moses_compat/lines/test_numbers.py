@@ -133,6 +133,14 @@ def test_value_of_a_number(token):
     assert scan.columns[0, 0] == pytest.approx(float(token), rel=1e-12, abs=0)
 
 
+@given(st.integers(0, 2**53), st.integers(0, 22))
+def test_a_number_of_up_to_fifteen_digits_is_rounded_correctly(digits, decimals):
+    """A probability that is written as a threshold is not below it."""
+    token = f"{digits}e-{decimals}".encode()
+    scan = scan_lines(array(b"a ||| b ||| " + token + b" 0.803 2e-07"), 3, [0, 1, 2])
+    assert scan.columns[0].tolist() == [float(token), 0.803, 2e-07]
+
+
 @pytest.mark.parametrize(
     "token",
     [b"0e400", b"0." + b"0" * 330 + b"1e331", b"1" * 330 + b"e-330", b"1e-99999999999999999999", b"1." + b"1" * 400],

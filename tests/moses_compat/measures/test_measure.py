@@ -246,7 +246,7 @@ def test_similarities_of_a_model_and_of_a_file(tmp_path, model, scan, weighted):
     data = TABLES["seven fields"] + b"no entry\n"
     table, saved = str(write(tmp_path / "table", data)), str(tmp_path / "saved")
     request = PruneRequest(table, sweep=[0.5], scan=TableScan("keep"))
-    sizes_by_threshold(request, ModelSimilarities(model), saved, SILENT)
+    sizes_by_threshold(request, ModelSimilarities(model), saved, SILENT, request.best)
     weights = weights_for(data) if weighted else None
     options = {"scan": scan, "weights": weights, "losses": weighted}
     computed = measure(tmp_path, data, similarities={SIMILARITIES: ModelSimilarities(model)}, **options)
@@ -270,7 +270,7 @@ def test_similarities_of_a_model_and_of_a_file(tmp_path, model, scan, weighted):
 
 def test_saved_similarities_of_another_table(tmp_path, model):
     request = PruneRequest(str(write(tmp_path / "t", MALFORMED)), sweep=[0.5], scan=TableScan("keep"))
-    sizes_by_threshold(request, ModelSimilarities(model), str(tmp_path / "saved"), SILENT)
+    sizes_by_threshold(request, ModelSimilarities(model), str(tmp_path / "saved"), SILENT, request.best)
     saved = {SIMILARITIES: FileSimilarities(str(tmp_path / "saved"))}
     with pytest.raises(DataError, match="made from another table"):
         measure(tmp_path, TABLES["lexicalised"], similarities=saved)

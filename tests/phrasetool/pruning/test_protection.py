@@ -64,5 +64,5 @@ def test_sources_that_are_kept_completely_do_not_depend_on_the_ranking(table, pr
 def test_protection_within_a_budget(table, protect, entries):
     measures, scores = table
     counts = {k: len(naive_protection(measures, scores, k, protect)) for k in range(1, 11)}
-    affordable = KeepBestWithinBudget(measures, protect)
+    affordable = KeepBestWithinBudget.of(measures, protect)
     assert affordable.best(entries) == KeepBest(max([1, *(k for k in counts if 5 * counts[k] <= 3 * entries)]), protect)

@@ -88,5 +88,5 @@ def test_disk_and_memory_give_the_same_decision(measures, named, cut, k, protect
 
 @given(measured(), st.sampled_from(["all", "words", "none"]), st.integers(1, 9), st.integers(0, 40))
 def test_protection_within_a_budget_is_the_same_on_disk_and_in_memory(measures, protect, part, entries):
-    result = KeepBestWithinBudget(on_disk(measures, part), protect).best(entries)
-    assert result == KeepBestWithinBudget(measures, protect).best(entries)
+    result = KeepBestWithinBudget.of(on_disk(measures, part), protect).best(entries)
+    assert result == KeepBestWithinBudget.of(measures, protect).best(entries)

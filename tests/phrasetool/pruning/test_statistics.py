@@ -120,10 +120,10 @@ def test_protected_entries_are_part_of_a_size():
 
 def test_the_number_of_best_entries_fits_the_size():
     """Frequent entries count towards the size, too."""
-    assert KeepBestWithinBudget(MEASURES, "all").best(6) == KeepBest(1, "all")
-    assert KeepBestWithinBudget(MEASURES, "words").best(6) == KeepBest(1, "words")
-    assert KeepBestWithinBudget(MEASURES, "words").best(9) == KeepBest(10, "words")
-    assert KeepBestWithinBudget(MEASURES, "words", 100).best(9) == KeepBest(1, "words", 100)
+    assert KeepBestWithinBudget.of(MEASURES, "all").best(6) == KeepBest(1, "all")
+    assert KeepBestWithinBudget.of(MEASURES, "words").best(6) == KeepBest(1, "words")
+    assert KeepBestWithinBudget.of(MEASURES, "words").best(9) == KeepBest(10, "words")
+    assert KeepBestWithinBudget.of(MEASURES, "words", 100).best(9) == KeepBest(1, "words", 100)
 
 
 def test_thresholds_spare_frequent_entries():
