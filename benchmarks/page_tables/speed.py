@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 from page_tables.kept_results import difference, find, markdown
 
 
 def _median(path: str, digits: int = 1) -> str:
     return f"{find(path + '/median'):.{digits}f}"
+
+
+def _at_least(value: float) -> str:
+    """Round up to one significant digit."""
+    power = math.floor(math.log10(value))
+    return f"{math.ceil(value / 10**power) * 10.0**power:.0e}"
 
 
 def _row(command: str, path: str, ratio: str = "", memory: str = "") -> list[str]:
@@ -44,11 +52,15 @@ def commands() -> str:
 
 def methods() -> str:
     """Return a table of pruning by whole-table methods, with similarities of an earlier run."""
+    recompression = find("method_speed/seconds/zcat | gzip -6/median")
     rows = [
-        [f"`{name}`", f"{_median(f'method_speed/seconds/{name}')} s", f"{memory} MB"]
+        [f"`{name}`", f"{_median(f'method_speed/seconds/{name}')} s",
+         f"{find(f'method_speed/seconds/{name}/median') / recompression:.2f}", f"{memory} MB"]
         for name, memory in find("method_speed/peak memory MB").items()
-    ]
-    return markdown("`prune --target-size 0.1 --similarities --method` | time | peak memory", rows)
+    ]  # fmt: skip
+    return markdown(
+        "`prune --target-size 0.1 --similarities --method` | time | ratio to recompressing | peak memory", rows
+    )
 
 
 def startup() -> str:
@@ -105,9 +117,9 @@ def engine() -> str:
          f"{table['entries_of_reference']:,} lines byte-identical"],
         ["reordering table from the same alignments", f"{reordering['byte_identical_lines']:,} of "
          f"{reordering['entries_of_reference']:,} lines byte-identical"],
-        ["3-gram and pruned 5-gram language models", f"the same n-grams as lmplz, log10 p within {worst:.0e}"],
+        ["3-gram and pruned 5-gram language models", f"the same n-grams as lmplz, log10 p within {_at_least(worst)}"],
         ["model score of Moses' n-best derivations", f"{model['derivations']:,} derivations, every total within "
-         f"{model['total']:.0e}"],
+         f"{_at_least(model['total'])}"],
         ["best translation, plain stacks of 200", f"{search['same words as Moses']:,} of {search['sentences']:,} "
          "sentences word for word the same"],
         ["forced decoding of the training set", f"{forced['outcomes']['reached']:,} of {forced['sentences']:,} "
