@@ -151,10 +151,16 @@ def _contested(sign: int) -> str:
 
 
 def _change(pair: str, method: str, size: float, by: str = "", other: tuple[str, str] | None = None) -> str:
-    """Return the difference in BLEU from a method to another at the same size, or to the full table if None."""
+    """Return the change of BLEU from a method to another at the same size, or to the full table if None."""
     study = next(study for study in pruning() if study.name == pair)
     others = study.rows("tuned") if other is None else study.rows("tuned", other[0], size, other[1])
-    return f"{study.compare(study.rows('tuned', method, size, by), others).difference:+.2f}"
+    return change(study.compare(study.rows("tuned", method, size, by), others))
+
+
+def _without_loss(size: float) -> str:
+    """Return the number of pairs on which the table pruned by count is non-inferior to the whole one."""
+    every = [study.compare(study.rows("tuned", "count", size), study.rows("tuned")) for study in pruning()]
+    return NUMBERS[sum(compared.non_inferior for compared in every)]
 
 
 def _sizes(results: dict[str, Any], kind: str) -> list[int]:
@@ -200,6 +206,9 @@ VALUES = {
     "pivot: comparisons": lambda: str(len(_contests())),
     "pivot: comparisons won": lambda: _contested(1),
     "pivot: comparisons lost": lambda: _contested(-1),
+    "pivot: pairs": lambda: NUMBERS[len(pruning())],
+    "pivot: pairs without loss at 28 %": lambda: _without_loss(0.28),
+    "pivot: pairs without loss at a tenth": lambda: _without_loss(0.1),
     **{f"pivot: {pair}, count at a tenth": partial(_change, pair, "count", 0.1) for pair in _NAMES},
     **{
         f"pivot: {pair}, other counts at a twentieth": partial(
