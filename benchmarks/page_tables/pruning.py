@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
 from study import DEFAULT_LOSS as LOSS
 from study import MARGIN, SIZES, WITH, WITHOUT, Comparison, Study, studied, study
@@ -115,7 +115,8 @@ def rule(loss: str = LOSS) -> str:
 def losses() -> str:
     """Return a table of pruning by similarity alone, by the loss of the model and its training pairs."""
     named = {
-        LOSS: "default", "uncorrected": "no frequency correction", "plain pairs": "default, plain forced decoding",
+        LOSS: "default", "uncorrected": "no correction, no counts, temperature 0.1",
+        "plain pairs": "default, plain forced decoding",
         BRAE: "BRAE (`max-margin`)",
     }  # fmt: skip
     cells = []
@@ -198,9 +199,9 @@ def _non_inferior(method: str, size: float) -> int:
     return sum(pair.compare(pair.method(method, size), pair.full).non_inferior for pair in pairs())
 
 
-def _rule(column: str) -> list[float]:
+def _rule(column: str, loss: str = LOSS) -> list[float]:
     """Return the shares removed by the rule of the BRAE paper, in per cent."""
-    return [100 * (1 - pair.mean(pair.rows("semantic", "threshold", 0.7, LOSS), column)) for pair in pairs()]
+    return [100 * (1 - pair.mean(pair.rows("semantic", "threshold", 0.7, loss), column)) for pair in pairs()]
 
 
 def _seeds() -> str:
@@ -216,6 +217,12 @@ def _within(size: float, least: float) -> int:
 
 def _rule_non_inferior() -> int:
     return sum(pair.compare(pair.rows("semantic", "threshold", 0.7, LOSS), pair.full).non_inferior for pair in pairs())
+
+
+def _leave_one_out(name: str, size: float) -> str:
+    """Return the change of BLEU by training on pairs of leave-one-out forced decoding instead of plain, at a size."""
+    pair = study(name)
+    return change(pair.compare(pair.method("semantic", size), pair.method("semantic", size, "plain pairs")))
 
 
 def _worst(loss: str) -> float:
@@ -244,5 +251,12 @@ VALUES = {
     "study: pairs at 10 %": lambda: NUMBERS[_within(0.1, -1.5)],
     "study: most occurrences removed by the rule": lambda: f"{max(_rule('occurrences')):.1f}",
     "study: most entries removed by the rule": lambda: f"{max(_rule('share')):.1f}",
+    "study: least entries removed by the rule": lambda: f"{min(_rule('share')):.1f}",
+    "study: most entries removed by BRAE's loss": lambda: f"{max(_rule('share', BRAE)):.1f}",
+    **{
+        f"study: leave-one-out, {name}, {100 * size:g} %": partial(_leave_one_out, name, size)
+        for name in ("multi30k-de-en", "enja-small")
+        for size in (0.28, 0.1)
+    },
     "study: largest loss without correction": lambda: f"{_worst('uncorrected'):.1f}",
 }
