@@ -20,6 +20,7 @@ from measuring import ROOT, machine
 from stored import save_compactly
 
 from phrasetool.smt.evaluation.bleu import LENGTH, MATCHES, ORDER, REFERENCE_LENGTH, TOTALS, bleu_of_sums
+from phrasetool.smt.evaluation.metrics import means_of_drawn_runs
 
 RESULTS = ROOT / "benchmarks" / "results" / "pruning_study"
 # Columns that do not identify a system: results, their origin, and the number of protected entries.
@@ -154,13 +155,10 @@ class SentenceStatistics:
 
     def _samples(self, rows: Sequence[int], text: str) -> np.ndarray:
         """Return BLEU of the samples, which also draw seeds; systems with equally many seeds draw the same ones."""
-        samples = np.stack([self._sample_scores(row, text) for row in rows])
-        drawn = np.random.default_rng(777).integers(0, len(rows), (SAMPLES, len(rows)))
-        result: np.ndarray = samples[drawn, np.arange(SAMPLES)[:, None]].mean(1)
-        return result
+        return means_of_drawn_runs(np.stack([self._sample_scores(row, text) for row in rows]))
 
     def compare(self, rows: Sequence[int], others: Sequence[int], text: str = TESTS) -> Comparison:
-        """Compare a system with another, by a paired bootstrap over sentences."""
+        """Compare a system with another, by a paired bootstrap over sentences and seeds."""
         difference = self.bleu(rows, text) - self.bleu(others, text)
         samples = self._samples(rows, text) - self._samples(others, text)
         low, high = np.quantile(samples, [0.025, 0.975])

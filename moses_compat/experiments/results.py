@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from moses_compat.experiments.settings import ALL, DEV, FULL, RANDOM, PruningSystem
-from phrasetool.phrases import Int32Array
 from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap, sentence_statistics
 from phrasetool.smt.evaluation.metrics import SAMPLES
 
@@ -93,19 +92,11 @@ class Scoreboard:
         sizes[ALL] = sum(sizes[name] for name in self.tests)
         self._bootstraps = {name: Bootstrap(sizes[name], samples) for name in self.texts}
 
-    def statistics(self, translations: Translations) -> dict[str, Int32Array]:
-        """Return the statistics of the sentences of each text, `ALL` included; see `sentence_statistics`."""
+    def __call__(self, translations: Translations) -> dict[str, BleuSamples]:
+        """Return BLEU of the translations of each text, `ALL` included, and of its samples."""
         by_text = {name: sentence_statistics(translations[name], lines) for name, lines in self._references.items()}
         by_text[ALL] = np.concatenate([by_text[name] for name in self.tests])
-        return by_text
-
-    def sampled(self, statistics: Mapping[str, Int32Array]) -> dict[str, BleuSamples]:
-        """Return BLEU of each text and of its bootstrap samples."""
-        return {name: self._bootstraps[name](statistics[name]) for name in self.texts}
-
-    def __call__(self, translations: Translations) -> dict[str, BleuSamples]:
-        """Return BLEU of the translations of each text and of its samples."""
-        return self.sampled(self.statistics(translations))
+        return {name: self._bootstraps[name](by_text[name]) for name in self.texts}
 
 
 def pruning_frames(runs: Sequence[FinishedRun], board: Scoreboard) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -172,36 +163,32 @@ class TunedScores:
     """BLEU of several tunings of one table.
 
     Attributes:
-        means: means of BLEU over the tunings, by text.
+        means: means of BLEU over the tunings, by text, with bootstrap samples of sentences and tunings.
         deviations: standard deviations of BLEU over the tunings; NaN for a single tuning.
-        pooled: bootstrap samples of the BLEU of statistics that are summed over the tunings, for paired tests (Clark et
-            al., ACL 2011, on why one tuning is not enough).
     """
 
-    means: Mapping[str, float]
+    means: Mapping[str, BleuSamples]
     deviations: Mapping[str, float]
-    pooled: Mapping[str, BleuSamples]
 
     @classmethod
     def of(cls, tunings: Sequence[Translations], board: Scoreboard) -> TunedScores:
         """Return the scores of the translations of each tuning."""
-        each = [board.statistics(translations) for translations in tunings]
-        single = [board.sampled(statistics) for statistics in each]
-        pooled = board.sampled({text: np.sum([part[text] for part in each], axis=0) for text in board.texts})
-        scores = {text: np.array([scores_by_text[text].bleu for scores_by_text in single]) for text in board.texts}
-        is_single = len(each) == 1
+        each = [board(translations) for translations in tunings]
+        by_text = {text: [scores[text] for scores in each] for text in board.texts}
         return cls(
-            {text: float(values.mean()) for text, values in scores.items()},
-            {text: float("nan") if is_single else float(values.std(ddof=1)) for text, values in scores.items()},
-            pooled,
-        )  # fmt: skip
+            {text: BleuSamples.mean_of(scores) for text, scores in by_text.items()},
+            {text: _deviation([score.bleu for score in scores]) for text, scores in by_text.items()},
+        )
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
 
 
 def annotation_frame(runs: Sequence[TunedRuns], board: Scoreboard) -> pd.DataFrame:
     """Return `annotation` (Table 2), a row per system and text.
 
-    A score is the mean over tuning seeds; interval and test are those of a paired bootstrap over sentences, see
-    `TunedScores`.
+    A score is the mean over tuning seeds; interval and test are those of a paired bootstrap over sentences and seeds.
 
     Args:
         runs: runs with the same number of tunings, the baseline first.
@@ -214,8 +201,8 @@ def annotation_frame(runs: Sequence[TunedRuns], board: Scoreboard) -> pd.DataFra
             # The baseline differs from itself by 0, without an interval.
             difference = _compared(scores, base, text) if base else (0.0, *_NO_STEP[1:])
             rows.append((
-                run.label, run.columns, run.dimension, len(run.translations), text, scores.means[text],
-                scores.deviations[text], *difference, scores.means.get(DEV, float("nan")),
+                run.label, run.columns, run.dimension, len(run.translations), text, scores.means[text].bleu,
+                scores.deviations[text], *difference, scores.means[DEV].bleu if DEV in scores.means else float("nan"),
             ))  # fmt: skip
         base = base or scores
     return pd.DataFrame(rows, columns=_ANNOTATION)
@@ -256,7 +243,7 @@ def ladder_frame(runs: Sequence[LadderRuns], board: Scoreboard) -> pd.DataFrame:
         for text in board.texts:
             steps = [_compared(scores, other, text) if other else _NO_STEP for other in (below, first)]
             rows.append((
-                run.label, run.entries, run.share, len(run.translations), text, scores.means[text],
+                run.label, run.entries, run.share, len(run.translations), text, scores.means[text].bleu,
                 scores.deviations[text], *steps[0], *steps[1],
             ))  # fmt: skip
         first = first or scores
@@ -269,5 +256,5 @@ _NO_STEP = (float("nan"),) * 4
 
 
 def _compared(scores: TunedScores, other: TunedScores, text: str) -> tuple[float, float, float, float]:
-    samples, base = scores.pooled[text], other.pooled[text]
-    return scores.means[text] - other.means[text], *samples.difference_interval(base), samples.p_value(base)
+    samples, base = scores.means[text], other.means[text]
+    return samples.bleu - base.bleu, *samples.difference_interval(base), samples.p_value(base)

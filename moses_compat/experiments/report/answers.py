@@ -195,7 +195,7 @@ def ladder_table(ladder: pd.DataFrame) -> Table:
         Column("tunings", "number of tunings, each with another seed"),
         *(Column(printable(text), "mean of BLEU ± its deviation over the tunings") for text in texts),
         Column("gain", f"on {code(main)}, over the step below; of a pruned table over the whole one"),
-        Column("95 %", "interval of the gain, paired bootstrap over sentences"),
+        Column("95 %", "interval of the gain, paired bootstrap over sentences and tunings"),
         Column("in all", f"on {code(main)}, over the original table"),
         Column("95 %, in all", "interval of that"),
     ]

@@ -204,8 +204,8 @@ def annotation_table(annotation: pd.DataFrame) -> Table:
         Column("tunings", "number of tunings, each with another seed"),
         *(Column(printable(text), "mean of BLEU ± its deviation over the tunings") for text in texts),
         Column("difference", f"on {code(main)}, to the baseline"),
-        Column("95 %", "interval of the difference, paired bootstrap over sentences"),
-        Column("p", "paired bootstrap over sentences, the statistics of all tunings summed"),
+        Column("95 %", "interval of the difference, paired bootstrap over sentences and tunings"),
+        Column("p", "paired bootstrap over sentences and tunings"),
         Column("dev", "BLEU on the development set, on which weights were tuned"),
     ]
     rows = []

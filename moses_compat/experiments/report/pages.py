@@ -290,7 +290,7 @@ def reading(frames: Mapping[str, pd.DataFrame]) -> list[str]:
     if "annotation" in frames:
         sentences.append(
             "Table 2: baseline and annotated table tuned the same way, each with several seeds; "
-            "interval and p by paired bootstrap over sentences, BLEU statistics of all tunings summed; ± is the "
+            "interval and p by paired bootstrap over sentences and tunings; ± is the "
             "standard deviation over the tunings."
         )
     if "ladder" in frames:

@@ -19,7 +19,13 @@ import numpy.typing as npt
 from phrasetool.kernels.hashing import NO_KEY, find_key
 from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
-from phrasetool.smt.evaluation.metrics import DEFAULT_SEED, SAMPLES, bootstrap_counts, middle_interval
+from phrasetool.smt.evaluation.metrics import (
+    DEFAULT_SEED,
+    SAMPLES,
+    bootstrap_counts,
+    means_of_drawn_runs,
+    middle_interval,
+)
 
 ORDER = 4
 COLUMNS = 2 * ORDER + 1
@@ -294,6 +300,18 @@ class BleuSamples:
 
     bleu: float
     samples: DoubleArray
+
+    @classmethod
+    def mean_of(cls, runs: Sequence[BleuSamples]) -> BleuSamples:
+        """Return mean BLEU over runs of a system, trained or tuned with different seeds; samples draw runs, too.
+
+        Several runs are needed because one may be better than another by chance (Clark et al., ACL 2011).
+
+        Args:
+            runs: at least one, all on the same samples, in the order of their seeds.
+        """
+        mean = float(np.mean([run.bleu for run in runs]))
+        return cls(mean, means_of_drawn_runs(np.stack([run.samples for run in runs])))
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -24,6 +24,8 @@ DEFAULT_SAMPLES = {"bootstrap": 1000, "approximate-randomization": 10_000}
 # sacrebleu's own default, so that figures agree with those of its command line.
 DEFAULT_SEED = 12345
 SAMPLES = 1000
+# Seed of the choice of runs in each bootstrap sample.
+_RUNS_SEED = 777
 # Samples processed at a time; bounds the memory of the drawn sentence numbers.
 _SAMPLES_PER_BLOCK = 100
 # p-values below this are marked with a star.
@@ -295,6 +297,24 @@ def bootstrap_counts(sentences: int, samples: int, seed: int) -> npt.NDArray[np.
             len(rows), sentences
         )
     return counts
+
+
+def means_of_drawn_runs(samples: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the mean score over runs, drawn with replacement, on each bootstrap sample of a text.
+
+    Intervals of these means apply to a new training or tuning, not only to new sentences.  Systems with equally many
+    runs draw the same ones, so that runs in the same order are paired.  A single run is always drawn.
+
+    Args:
+        samples: scores of R runs of a system on B samples, shape (R, B).
+
+    Returns:
+        shape (B,).
+    """
+    runs, count = samples.shape
+    drawn = np.random.default_rng(_RUNS_SEED).integers(0, runs, (count, runs))
+    means: npt.NDArray[np.float64] = samples[drawn, np.arange(count)[:, None]].mean(1)
+    return means
 
 
 def middle_interval(samples: npt.NDArray[np.float64]) -> tuple[float, float]:

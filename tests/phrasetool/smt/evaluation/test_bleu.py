@@ -11,6 +11,7 @@ from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.evaluation.bleu import (
     COLUMNS,
+    BleuSamples,
     Bootstrap,
     bleu_of_sums,
     bleu_statistics,
@@ -188,6 +189,22 @@ def test_scores_intervals_and_p_values_are_those_of_sacrebleu(seed, sentences):
     for our_system, sacrebleu_system in zip(result[1:], expected[1:], strict=True):
         assert our_system.p_value(result[0]) == sacrebleu_system.p_value
     assert result[0].p_value(result[0]) == 1
+
+
+def test_mean_of_runs():
+    """The interval of a mean over runs contains the variation between runs; a single run is its own mean."""
+    references, systems = corpus(4, 100, (0.1, 0.3, 0.5))
+    draw = Bootstrap(100)
+    runs = [draw(sentence_statistics(system, references)) for system in systems]
+    mean = BleuSamples.mean_of(runs)
+    assert mean.bleu == pytest.approx(sum(run.bleu for run in runs) / 3)
+    drawn = np.random.default_rng(777).integers(0, 3, (1000, 3))
+    assert mean.samples == pytest.approx([np.mean([runs[r].samples[i] for r in row]) for i, row in enumerate(drawn)])
+    averaged = BleuSamples(mean.bleu, np.mean([run.samples for run in runs], 0))
+    assert np.ptp(mean.interval) > 2 * np.ptp(averaged.interval)
+    single = BleuSamples.mean_of(runs[:1])
+    assert single.bleu == runs[0].bleu
+    assert np.array_equal(single.samples, runs[0].samples)
 
 
 def test_orders_without_a_match():

@@ -14,6 +14,7 @@ from phrasetool.smt.evaluation.metrics import (
     any_significant,
     equal_runs,
     evaluate,
+    means_of_drawn_runs,
     rouge_n,
     score_lines,
     shared_words,
@@ -242,8 +243,25 @@ def test_significance_requires_the_p_value_and_the_interval(p, interval, expecte
     assert score_lines(report(system), ["a", "b"])[2].endswith(" *") is expected
 
 
+def test_samples_draw_runs():
+    """Each sample has the mean of as many runs as there are, drawn with replacement, the same ones for each system."""
+    rng = np.random.default_rng(5)
+    first, second = rng.normal(20, 3, (2, 3, 500))
+    drawn = np.random.default_rng(777).integers(0, 3, (500, 3))
+    for scores in (first, second):
+        naive = [sum(scores[run][sample] for run in runs) / 3 for sample, runs in enumerate(drawn)]
+        assert means_of_drawn_runs(scores) == pytest.approx(naive)
+    assert np.array_equal(means_of_drawn_runs(first[:1]), first[0])
+    # Equal sentences, different runs: all of the variation is that of a mean of three drawn runs.
+    runs = np.repeat([[20.0], [21.0], [25.0]], 500, 1)
+    means = means_of_drawn_runs(runs)
+    assert means.std() == pytest.approx(np.std([20, 21, 25]) / 3**0.5, rel=0.1)
+    # Runs of two systems with the same seed are drawn together.
+    assert np.ptp(means_of_drawn_runs(runs + 1) - means) < 1e-9
+
+
 def test_runs_of_a_system_count_together():
-    """Results agree with our own bootstrap of BLEU statistics that are summed over the runs, as in experiments."""
+    """Results agree with our own bootstrap of BLEU statistics that are summed over the runs."""
     truth, good, bad = corpus(7)
     again = corpus(8)[1]
     texts = [good, again[:20] + good[20:], bad, bad[:30] + good[30:]]
