@@ -3,9 +3,9 @@
     python benchmarks/distortion_limits.py
 
 Each pair has one phrase table, reordering table and 5-gram model.  Weights are tuned for each limit from default
-weights, with three seeds; intervals are from a paired bootstrap over the sentences of all test sets, of means over
-seeds.  Japanese-English is also measured with the score columns that `annotate` writes by default (smoothed
-probabilities and those of forced decoding), to see whether their gain depends on the limit.
+weights, with three seeds; intervals are from a paired bootstrap over seeds and over the sentences of all test sets.
+Japanese-English is also measured with the score columns that `annotate` writes by default (smoothed probabilities and
+those of forced decoding), to see whether their gain depends on the limit.
 
 BLEU statistics of all test sentences are in benchmarks/results/runs/; finished work is not repeated.
 """

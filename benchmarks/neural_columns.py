@@ -216,16 +216,15 @@ def figures_of(pair: str) -> dict[str, Any] | None:
 
 
 def compared(one: Sequence[BleuSamples], other: Sequence[BleuSamples]) -> dict[str, Any]:
-    """Return mean BLEU over seeds of `other` minus that of `one`, with 95 % interval and p of a paired bootstrap."""
-    mean = [
-        BleuSamples(float(np.mean([run.bleu for run in runs])), np.mean([run.samples for run in runs], 0))
-        for runs in (one, other)
-    ]
-    difference = BleuSamples(mean[1].bleu - mean[0].bleu, mean[1].samples - mean[0].samples)
-    low, high = difference.interval
+    """Return mean BLEU over seeds of `other` minus that of `one`.
+
+    The 95 % interval and p are from a paired bootstrap over sentences and seeds.
+    """
+    baseline, system = BleuSamples.mean_of(one), BleuSamples.mean_of(other)
+    low, high = system.difference_interval(baseline)
     return {
-        "difference": round(difference.bleu, 2), "interval": [round(low, 2), round(high, 2)],
-        "p": round(mean[1].p_value(mean[0]), 4),
+        "difference": round(system.bleu - baseline.bleu, 2), "interval": [round(low, 2), round(high, 2)],
+        "p": round(system.p_value(baseline), 4),
     }  # fmt: skip
 
 

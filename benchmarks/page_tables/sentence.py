@@ -10,6 +10,7 @@ import numpy as np
 from stored import StoredStudy
 
 from page_tables.kept_results import difference, find, markdown
+from phrasetool.smt.evaluation.metrics import means_of_drawn_runs
 
 RUNS = StoredStudy("parallel_tables")
 
@@ -117,7 +118,7 @@ def paper_size() -> str:
 def differences(corpus: str, pairs: Iterable[tuple[str, str]]) -> str:
     """Return a table of F1 of the second system of each pair minus that of the first.
 
-    Intervals are from a paired bootstrap over sentences, with outcomes summed over equally many seeds of both systems.
+    Intervals are from a paired bootstrap over sentences and seeds, equally many seeds of both systems.
     """
     rows = []
     runs = _runs(corpus)
@@ -131,11 +132,12 @@ def differences(corpus: str, pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def _difference(first: list[Any], second: list[Any], kind: str) -> str:
-    """Return the difference in F1, with its 95 % interval and p."""
-    sums = [sum(outcomes[kind] for _, outcomes in runs) for runs in (first, second)]
-    drawn = np.random.default_rng(1).integers(0, len(sums[0]), (_SAMPLES, len(sums[0])))
-    samples = np.sort(np.subtract(*(_f1(rows[drawn].sum(1)) for rows in reversed(sums))))
-    observed = float(np.subtract(*(_f1(rows.sum(0)) for rows in reversed(sums))))
+    """Return the difference in mean F1, with its 95 % interval and p."""
+    one, other = (np.stack([outcomes[kind] for _, outcomes in runs]) for runs in (first, second))
+    drawn = np.random.default_rng(1).integers(0, one.shape[1], (_SAMPLES, one.shape[1]))
+    sampled = (means_of_drawn_runs(np.stack([_f1(run[drawn].sum(1)) for run in runs])) for runs in (other, one))
+    samples = np.sort(np.subtract(*sampled))
+    observed = float(_f1(other.sum(1)).mean() - _f1(one.sum(1)).mean())
     # Two-sided: twice the share of resampled differences on the other side of zero.
     p = min(1.0, 2 * (1 + min((samples <= 0).sum(), (samples >= 0).sum())) / (1 + _SAMPLES))
     p_text = f"p = {p:.2f}" if p >= 0.01 else f"p = {p:.3f}"
