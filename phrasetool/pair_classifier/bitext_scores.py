@@ -26,7 +26,7 @@ from phrasetool.errors import ModelError
 from phrasetool.nn.device import one_torch_thread
 from phrasetool.pair_classifier.model import PairClassifierModel
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array
-from phrasetool.smt.corpus.symbols import read_words, sentence_lengths
+from phrasetool.smt.corpus.symbols import read_words, read_written_words, sentence_lengths
 from phrasetool.smt.language_model.kenlm_model import KenlmModel
 from phrasetool.text_encoders.encoders import find_text_encoder
 from phrasetool.text_encoders.margins import unit_rows
@@ -206,7 +206,7 @@ class FluencyScorer:
 
     With models of general text a score is the cross-entropy difference H(general) - H(good) (Moore and Lewis 2010).
     The scores of two sides are added (Axelrod et al. 2011).  They do not show whether one sentence translates
-    the other.
+    the other.  Words are looked up as written, because models are estimated from text with Moses' escapes.
 
     Args:
         models: language models of good text of the source and of the target; None for a side that is ignored.
@@ -231,7 +231,7 @@ class FluencyScorer:
         """Return the fluency of pairs; NaN for a pair with an empty side."""
         scores = np.zeros(len(sources))
         for lines, model, general in zip((sources, targets), self._models, self._general, strict=True):
-            phrases, words = read_words(lines)
+            phrases, words = read_written_words(lines)
             scores[phrases.lengths == 0] = np.nan
             if model is not None:
                 scores -= model.cross_entropies(phrases, words)

@@ -538,6 +538,24 @@ def test_language_models_keep_the_fluent_half(fluent, kept, tmp_path):
         assert scores[name] == pytest.approx(expected, abs=2e-5)
 
 
+def test_language_models_score_escaped_words_as_written(kept, tmp_path):
+    lines = b"it &apos;s a dog\nhe &apos;s a cat &amp; dog\nthe dog is a cat\n" * 8
+    source, target = (write(tmp_path / name, lines) for name in ("s", "t"))
+    model = tmp_path / "lm.arpa"
+    outcome = run_inside("lm", target, "--order", 2, "-o", model, "--estimator", "built-in", "-q")
+    assert outcome.code == 0, outcome.err
+    reference = kenlm.Model(str(model))
+    assert "&apos;s" in reference
+    for options in (("--lm", model), ("--source-lm", model)):
+        outputs = ("--keep", 1, "--scores", tmp_path / "scores", *kept)
+        outcome = run_inside("filter-bitext", source, target, *options, *outputs)
+        assert outcome.code == 0, outcome.err
+        expected = [
+            reference.score(line) * math.log(10) / (len(line.split()) + 1) for line in lines.decode().splitlines()
+        ]
+        assert [float(row[0]) for row in rows(tmp_path / "scores")] == pytest.approx(expected, abs=2e-5)
+
+
 def test_bad_usage_of_language_models(fluent, kept):
     good, general = fluent / "good.arpa", fluent / "general.arpa"
     for options, code, message in (

@@ -213,7 +213,7 @@ def _by_language_models(values: dict[str, Any], explain: bool) -> ChosenScorer:
         if good and good == general:
             raise PhraseToolError(f"{pair[0]} and {pair[1]} are the same model, so every score would be 0")
     source, target = ([open_kenlm_model(path) if path else None for path in pair] for pair in paths)
-    judge = FluencyScorer((source[0], target[0]), (source[1], target[1]), f"cross-entropies:{names}")
+    judge = FluencyScorer((source[0], target[0]), (source[1], target[1]), f"written-cross-entropies:{names}")
 
     def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
         from moses_compat.engine.language_models import check_known_words

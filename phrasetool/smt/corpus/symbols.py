@@ -178,8 +178,8 @@ class Symbols:
             _enter_all(self._text, self._offsets, self._known, self._slots)
 
 
-def read_words(sentences: Sequence[str | bytes]) -> tuple[Phrases, list[bytes]]:
-    """Return sentences as ids of their distinct words, and these words with Moses' escapes undone.
+def read_written_words(sentences: Sequence[str | bytes]) -> tuple[Phrases, list[bytes]]:
+    """Return sentences as ids of their distinct words, and these words as written, with Moses' escapes.
 
     Args:
         sentences: words separated by spaces; text that is not UTF-8 as bytes, or with surrogates.
@@ -191,9 +191,18 @@ def read_words(sentences: Sequence[str | bytes]) -> tuple[Phrases, list[bytes]]:
     ends = np.cumsum(sizes)
     symbols = Symbols()
     text = np.frombuffer(b"".join(lines), np.uint8)
-    read = symbols.read_fields(text, ends - sizes, ends)
+    return symbols.read_fields(text, ends - sizes, ends), symbols.words
+
+
+def read_words(sentences: Sequence[str | bytes]) -> tuple[Phrases, list[bytes]]:
+    """Return sentences as ids of their distinct words, and these words with Moses' escapes undone.
+
+    Args:
+        sentences: see `read_written_words`.
+    """
+    read, words = read_written_words(sentences)
     plain: dict[bytes, int] = {}
-    ids = [plain.setdefault(unescape(word) if b"&" in word else word, len(plain)) for word in symbols.words]
+    ids = [plain.setdefault(unescape(word) if b"&" in word else word, len(plain)) for word in words]
     return Phrases(read.offsets, np.array(ids, np.int32)[read.words] if ids else read.words), list(plain)
 
 
