@@ -19,8 +19,8 @@ from measuring import COMMAND
 from study import SIZES, STATISTICS, Results
 
 from moses_compat.engine.model import LoadedModel, MosesModel
-from moses_compat.experiments.build import BuildPlan, plan_build
-from moses_compat.experiments.build_commands import BuildStore, CommandRunner, RunStore, decoder_identity
+from moses_compat.experiments.build import BuildPlan, open_build_store, plan_build
+from moses_compat.experiments.build_commands import CommandRunner, RunStore, decoder_identity
 from moses_compat.experiments.compared_tables import decode_run, plan_runs
 from moses_compat.experiments.runner import read_experiment_texts
 from moses_compat.experiments.settings import AFFORDABLE, KEEP_TOP, ExperimentConfig, PruningSystem
@@ -113,7 +113,7 @@ class Trial:
     def _built(self) -> BuildPlan:
         """Build a decoder and count pairs in leave-one-out forced decoding."""
         folder = Path(self.config.output) / "build"
-        store = BuildStore(str(folder))
+        store = open_build_store(self.config, str(folder))
         folder.mkdir(parents=True, exist_ok=True)
         plan = plan_build(self.config, self.config.dev, store.path)
         runner = CommandRunner(store, [COMMAND], self.threads, lambda message: print(f"  {message}", flush=True))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from moses_compat.engine.model import MosesModel
-from moses_compat.experiments.build_commands import FORCE, BuildCommand, Chain
+from moses_compat.experiments.build_commands import FORCE, BuildCommand, BuildStore, Chain
 from moses_compat.experiments.settings import ExperimentConfig, TextPair
 from moses_compat.measures.model_sources import dimension_of_model, gives_probabilities
 from phrasetool.phrase_encoder.encoder import encoder_kind
@@ -51,6 +51,19 @@ class BuildPlan:
     similarity_options: Sequence[str] = ()
     unsupervised: str | None = None
     phases: list[list[Chain]] = field(default_factory=list)
+
+
+def open_build_store(config: ExperimentConfig, folder: str) -> BuildStore:
+    """Return the store of an experiment's commands, which run again if a file of its given moses.ini changes.
+
+    Args:
+        config: the experiment.
+        folder: the build folder.
+    """
+    moses = config.moses
+    if moses is None:
+        return BuildStore(folder)
+    return BuildStore(folder, {moses.ini: MosesModel.read(moses.ini, moses.table, moses.reordering_table).paths})
 
 
 def plan_build(config: ExperimentConfig, dev: TextPair, place: Place) -> BuildPlan:

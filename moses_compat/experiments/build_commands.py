@@ -205,10 +205,12 @@ class BuildStore:
 
     Args:
         folder: the folder; it must exist before a command is recorded.
+        files_by_ini: path of a moses.ini -> the files that are read with it, on which its commands depend, too.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, files_by_ini: Mapping[str, Sequence[str]] | None = None) -> None:
         self.folder = folder
+        self._files_by_ini = files_by_ini or {}
         self._record_path = os.path.join(folder, "commands.json")
         self._record = read_record(self._record_path)
         self._lock = threading.Lock()
@@ -220,6 +222,8 @@ class BuildStore:
 
     def identity(self, command: BuildCommand, checked: bool = False) -> str:
         """Return a digest of a command, of its input files that no command makes, and of the commands before it.
+
+        Input files are files in its arguments, and files that are read with a moses.ini in its arguments.
 
         Args:
             command: the command.
@@ -242,7 +246,8 @@ class BuildStore:
         if os.path.isfile(argument):
             if argument not in self._digests:
                 self._digests[argument] = file_digest(argument)
-            return "file:" + self._digests[argument]
+            named = [self._portable(path, made) for path in self._files_by_ini.get(argument, ())]
+            return ",".join(["file:" + self._digests[argument], *named])
         if os.path.isdir(argument):
             return "folder:" + "".join(
                 self._portable(os.path.join(argument, name), made) for name in sorted(os.listdir(argument))

@@ -15,7 +15,7 @@ import pandas as pd
 
 from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.engine.model import MosesModel
-from moses_compat.experiments.build import BuildPlan, plan_build
+from moses_compat.experiments.build import BuildPlan, open_build_store, plan_build
 from moses_compat.experiments.build_commands import BuildStore, CommandRunner, commands_of, shown_path
 from moses_compat.experiments.compared_tables import pruned_table_frames, tuned_table_frame
 from moses_compat.experiments.ladder import check_translators, ladder_frames
@@ -221,7 +221,7 @@ def _check_similarities(config: ExperimentConfig, named: FinishedModel, watch: W
 
 def _check_dev_first(session: Session) -> None:
     """Reject an implausible development set now if commands have to run before it is translated."""
-    store = BuildStore(session.path("build"))
+    store = open_build_store(session.config, session.path("build"))
     plan = plan_build(session.config, session.config.dev, store.path)
     if not all(map(store.is_done, commands_of(plan.phases))):
         check_development_set(session, MosesModel.read(plan.ini, plan.table, plan.reordering_table))
@@ -236,7 +236,7 @@ def _warn_of_overlaps(session: Session) -> None:
 
 def _build(session: Session, program: Sequence[str]) -> tuple[BuildPlan, CommandRunner]:
     """Make missing files; return their plan, and the runner for further commands."""
-    store = BuildStore(session.path("build"))
+    store = open_build_store(session.config, session.path("build"))
     os.makedirs(store.folder, exist_ok=True)
     plan = plan_build(session.config, _dev_files(session, store), store.path)
     engine = session.cluster.options if session.cluster else ()

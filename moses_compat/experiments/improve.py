@@ -429,7 +429,7 @@ def improve(request: ImproveRequest, program: Sequence[str], watch: Watch = SILE
     texts = {name: _read_texts(files) for name, files in pairs.items()}
     _warn_of_overlaps(request, texts, watch)
     folder = os.path.abspath(request.output)
-    store = BuildStore(folder)
+    store = BuildStore(folder, {os.path.abspath(request.ini): model.paths})
     try:
         os.makedirs(store.path("steps"), exist_ok=True)
     except OSError as error:

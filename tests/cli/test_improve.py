@@ -1,5 +1,6 @@
 """`phrasetool improve`: steps, figures, interruptions and errors."""
 
+import itertools
 import json
 import os
 import shutil
@@ -7,14 +8,17 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import click
 import pytest
 
 from moses_compat.corpora.texts import read_text_lines
+from moses_compat.engine.model import MosesModel
 from moses_compat.experiments import improve as module
 from moses_compat.experiments.build_commands import shown_path
 from moses_compat.experiments.improve import STEPS, TRANSLATOR
+from moses_compat.experiments.settings import TextPair
 from moses_compat.ini.reading import read_moses_ini
 from moses_compat.tables.blocks import count_entries
 from phrasetool.smt.evaluation.metrics import evaluate
@@ -146,6 +150,37 @@ def test_a_second_run_does_nothing(improved, engine, monkeypatch):
     assert "commands to run" not in outcome.err
     assert outcome.out == first.out
     assert {name: os.stat(folder / name).st_mtime_ns for name in RESULTS} == before
+
+
+def test_files_that_the_ini_names_are_read_again_if_they_change(engine, tmp_path, monkeypatch):
+    ran = []
+    (path,) = MosesModel.read(str(engine / "moses.ini")).language_models
+    model = write(tmp_path / "lm.gz", read(Path(path)))
+    ini = write(tmp_path / "moses.ini", read(engine / "moses.ini").replace(path.encode(), bytes(model)))
+
+    def make(runner, chains):
+        for step in itertools.chain(*chains):
+            if not runner.store.is_done(step):
+                ran.append(step.name)
+                for path in map(Path, map(runner.store.path, step.outputs)):
+                    path.parent.mkdir(exist_ok=True)
+                    write(path, b"")
+                runner.store.remember(step, done=True)
+
+    monkeypatch.setattr(module.CommandRunner, "make", make)
+    monkeypatch.setattr(module, "_result", lambda request, plan, store: module.ImproveResult("test", SENTENCES))
+    dev = TextPair(str(engine / "dev.zh"), str(engine / "dev.en"))
+    train = TextPair(str(engine / "train.zh"), str(engine / "train.en"))
+    request = module.ImproveRequest(str(ini), train, dev, str(tmp_path / "out"), force=True)
+    module.improve(request, [])
+    every = ran.copy()
+    assert {"translate-0", "annotate", "tune-columns", "prune", "train-translator", "rerank"} <= set(every)
+    module.improve(request, [])
+    assert ran == every
+    # The ini itself stays the same.
+    write(model, read(model) + b"\n")
+    module.improve(request, [])
+    assert ran == [*every, *(name for name in every if name != "train-translator")]
 
 
 def test_a_run_that_is_killed_three_times_ends_with_the_same_bytes(improved, engine, tmp_path):

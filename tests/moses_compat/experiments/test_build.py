@@ -2,8 +2,9 @@
 
 import pytest
 
-from moses_compat.experiments.build import plan_build
-from moses_compat.experiments.build_commands import BuildStore, commands_of
+from moses_compat.engine.model import MosesModel
+from moses_compat.experiments.build import open_build_store, plan_build
+from moses_compat.experiments.build_commands import BuildCommand, BuildStore, commands_of
 from moses_compat.experiments.config import read_experiment_config
 from tests.small_experiment import DATA, write_experiment
 
@@ -108,6 +109,17 @@ def test_steps_that_were_done_are_known_again(tmp_path, more):
     _, commands = made_from_a_bitext(tmp_path, PLAIN + more)
     store = BuildStore(FOLDER)
     assert {name: store.identity(commands[name]) for name in IDENTITIES} == IDENTITIES
+
+
+def test_a_step_depends_on_the_files_that_a_given_ini_names(tmp_path):
+    config = read_experiment_config(str(write_experiment(tmp_path, PRUNE)))
+    command = BuildCommand("decode", ("decode", "--moses-ini", config.moses.ini), ("out",))
+    identities = [open_build_store(config, FOLDER).identity(command)]
+    for path in MosesModel.read(config.moses.ini).paths:
+        with open(path, "ab") as file:
+            file.write(b"\n")
+        identities.append(open_build_store(config, FOLDER).identity(command))
+    assert len(identities) == len(set(identities)) >= 3
 
 
 def test_a_model_of_each_dimension(tmp_path):

@@ -80,6 +80,26 @@ def test_a_command_is_done_once(tmp_path):
     assert done(tmp_path / "elsewhere", tmp_path / "elsewhere", "w") == {"third"}
 
 
+def test_a_command_depends_on_the_files_of_its_ini(tmp_path):
+    ini, model, output = (tmp_path / name for name in ("moses.ini", "lm.arpa", "decoded"))
+    ini.write_text("names lm.arpa")
+    decode = BuildCommand("decode", ("x", str(ini), str(output)), ("decoded",), threads=False)
+    after = BuildCommand("after", ("y", str(output), str(tmp_path / "after")), ("after",), (decode,), threads=False)
+
+    def runs():
+        store = BuildStore(str(tmp_path), {str(ini): [str(model)]})
+        done = [command.name for command in (decode, after) if store.is_done(command)]
+        CommandRunner(store, PROGRAM, 2).make([[decode, after]])
+        return [name for name in ("decode", "after") if name not in done]
+
+    model.write_text("first")
+    assert runs() == ["decode", "after"]
+    assert runs() == []
+    model.write_text("second")
+    assert runs() == ["decode", "after"]
+    assert runs() == []
+
+
 def test_a_record_that_is_damaged_is_none(tmp_path):
     (tmp_path / "input").write_text("a")
     build = tmp_path / "build"
