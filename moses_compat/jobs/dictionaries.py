@@ -430,7 +430,9 @@ def export_lexicon(request: LexiconRequest, watch: Watch = SILENT) -> LexiconRep
 
 
 def _most(counts: Counter[str], number: int) -> list[str]:
-    return heapq.nsmallest(number, counts, key=lambda word: (-counts[word], word))
+    """Return the most frequent words; none of a table without counts, whose words all have frequency 0."""
+    seen = (word for word, count in counts.items() if count > 0)
+    return heapq.nsmallest(number, seen, key=lambda word: (-counts[word], word))
 
 
 def _term(pair: PairEntry) -> TermPair:

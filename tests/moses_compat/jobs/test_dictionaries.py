@@ -62,6 +62,13 @@ def test_a_lexicon(tmp_path):
         assert (tmp_path / "again").read_bytes() == (tmp_path / "out").read_bytes()
 
 
+def test_a_table_without_counts_has_no_stop_words(tmp_path):
+    pairs = ("das haus ||| the house", "das ||| the", "haus ||| house", "rote haus ||| red house", "rote ||| red")
+    text = "".join(f"{pair} ||| 0.9 0.9 0.9 0.9 ||| 0-0{' 1-1' * pair.count(' haus')}\n" for pair in sorted(pairs))
+    report = export_lexicon(LexiconRequest(table_of(tmp_path, text), str(tmp_path / "out")))
+    assert report.pairs == 5
+
+
 def test_similar_pairs_have_higher_scores(tmp_path):
     text = "a ||| x ||| 1 1 1 1 0.5 0.5 ||| 0-0 ||| 4 4 4\nb ||| y ||| 1 1 1 1 1 1 ||| 0-0 ||| 4 4 4\n"
     request = LexiconRequest(table_of(tmp_path, text), str(tmp_path / "out"), similarities=ColumnSimilarities(4, 5))
