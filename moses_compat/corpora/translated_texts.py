@@ -85,8 +85,10 @@ _NONE = b"NULL"
 def read_dictionary(path: str) -> dict[bytes, bytes]:
     """Read the target word of each source word, without Moses' escapes.
 
-    A line is `source ||| target`, `source target`, or `source target number` as in Moses' lex.e2f.  Of several targets
-    of a word, the one with the highest number is used, or the first if no number is given.
+    A line is `source target`, `source ||| target`, `source ||| target ||| number`, or `target source number` without
+    bars, as in Moses' lexical tables: the number in lex.f2e is the probability of the target word given the source word
+    (in lex.e2f, of a source word given a target word).  Of several targets of a word, the one with the highest number
+    is used, or the first if no number is given.
 
     Args:
         path: the file, compressed or not.
@@ -99,13 +101,16 @@ def read_dictionary(path: str) -> dict[bytes, bytes]:
         text = file.read_all()
         name = file.name
     for number, line in enumerate(split_lines(text), 1):
-        fields = [single_spaced(field) for field in line.split(b"|||")] if b"|||" in line else split_words(line)
+        has_bars = b"|||" in line
+        fields = [single_spaced(field) for field in line.split(b"|||")] if has_bars else split_words(line)
         if not fields:
             continue
+        if not has_bars and len(fields) > 2:
+            fields[:2] = fields[1::-1]
         try:
             source, target, weight = fields[0], fields[1], float(fields[2]) if len(fields) > 2 else 0.0
         except (IndexError, ValueError) as error:
-            raise DataError(name, "expected a source word, a target word, and perhaps a number", number) from error
+            raise DataError(name, "expected `source target`, or `target source number`", number) from error
         if not source or not target or len(split_words(source)) > 1:
             raise DataError(name, "expected one source word and its translation", number)
         if _NONE in (source, target):

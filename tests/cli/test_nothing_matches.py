@@ -79,6 +79,13 @@ def test_texts_dictionaries_and_tables_of_a_translator(translator, files):
     dictionary = write(files / "dictionary", b"hund X\nkatze Y\n")
     outcome = run_inside("translate", "text", "-m", translator, "--dictionary", dictionary, "-o", "out")
     assert f"{dictionary} has 1 of the 3 different words of text" in outcome.err
+    # Moses' lex.e2f, in which source words are first.
+    write(dictionary, b"hund dog 1\nkatze cat 1\ndog hund 0.5\nder der 1\nsieht sees 1\n")
+    outcome = run_inside("translate", "text", "-m", translator, "--dictionary", dictionary, "-o", "out")
+    assert outcome.code == 0
+    assert (
+        f"warning: {dictionary}: has 3 of the 3 different words of text as translations, but only 2 as source words"
+    ) in outcome.err
     write(dictionary, b"chat cat\n")
     outcome = run_inside("translate", "text", "-m", translator, "--dictionary", dictionary, "-o", "no")
     assert (outcome.code, outcome.message) == (

@@ -31,7 +31,7 @@ _EXAMPLE = """\b
 Example:
   phrasetool translate test.de -m translator --beam 5 -o test.out
   phrasetool translate test.de -m translator --beam 10 --n-best-list test.nbest 10 -o test.out
-  phrasetool translate test.de -m translator --table phrase-table.gz --dictionary lex.e2f -o test.out
+  phrasetool translate test.de -m translator --table phrase-table.gz --dictionary lex.f2e -o test.out
   phrasetool train translator demo-output/corpus.zh demo-output/corpus.en -o demo-output/translator --epochs 2
   phrasetool translate demo-output/corpus.zh -m demo-output/translator -o demo-output/translated.en
 """
@@ -185,7 +185,7 @@ def check_text(path: str, sentences: Phrases, watch: TerminalWatch) -> None:
 def check_dictionary(
     path: str | None, dictionary: Mapping[bytes, bytes], text: str, read: WrittenText, watch: TerminalWatch
 ) -> None:
-    """Report how many words of a text a dictionary has.
+    """Report how many words of a text a dictionary has; warn if it looks like one of the other direction.
 
     Args:
         path: file of the dictionary; None without one.
@@ -199,6 +199,7 @@ def check_dictionary(
     """
     from moses_compat.files.paths import display_name
     from phrasetool.errors import DataError
+    from phrasetool.vocabulary import unescape
 
     size = len(read.symbols)
     if path is None or not size:
@@ -207,6 +208,13 @@ def check_dictionary(
     if not known:
         message = f"has none of the {size:,} different words of {display_name(text)}; expected words of its language"
         raise DataError(display_name(path), message)
+    translations = {unescape(word) for word in read.symbols.words} & set(dictionary.values())
+    if len(translations) > known:
+        message = (
+            f"has {len(translations):,} of the {size:,} different words of {display_name(text)} as translations, but "
+            f"only {known:,} as source words; expected the other direction (of Moses' lexical tables, lex.f2e)"
+        )
+        watch.warn(f"{display_name(path)}: {message}")
     watch.say(f"{display_name(path)} has {known:,} of the {size:,} different words of {display_name(text)}")
 
 

@@ -1,12 +1,15 @@
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_compat.corpora.translated_texts import WrittenText, read_dictionary, span_words, written_words
+from moses_compat.engine.extracted import format_lexical_tables
 from phrasetool.errors import DataError
 from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.extraction.lexical import LexicalTable
 from phrasetool.vocabulary import Vocabulary
 from tests.commands import write
 
@@ -39,7 +42,8 @@ def test_a_carriage_return(tmp_path):
     [
         b"haus ||| house\n&apos;s ||| 's\n",
         b"haus house\n&apos;s 's\n",
-        b"haus home 0.2\nhaus house 0.7000000\nhaus hut 0.7\nNULL house 0.9\n's &apos;s 1\nhaus NULL 1\n\n",
+        # Moses' lexical table w(target|source), in which the target word is first.
+        b"home haus 0.2\nhouse haus 0.7000000\nhut haus 0.7\nhouse NULL 0.9\n's &apos;s 1\nNULL haus 1\n\n",
         b"haus ||| house ||| 3\nhaus ||| home ||| 2\n's ||| 's ||| 1\n",
     ],
 )
@@ -50,8 +54,8 @@ def test_every_form_gives_the_best_target_without_escapes(tmp_path, data):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"a b\nhaus\n", "d:2: expected a source word, a target word"),
-        (b"haus house much\n", "d:1: expected a source word, a target word"),
+        (b"a b\nhaus\n", "d:2: expected `source target`, or `target source number`"),
+        (b"haus house much\n", "d:1: expected `source target`, or `target source number`"),
         (b"das haus ||| house\n", "d:1: expected one source word"),
         (b"haus |||\n", "d:1: expected one source word"),
         (b"\n", "d: the dictionary has no words"),
@@ -60,6 +64,15 @@ def test_every_form_gives_the_best_target_without_escapes(tmp_path, data):
 def test_other_files(tmp_path, data, message):
     with pytest.raises(DataError, match=re.escape(message)):
         read_dictionary(str(write(tmp_path / "d", data)))
+
+
+def test_the_lexical_table_of_extract_gives_the_most_probable_target(tmp_path):
+    """The most probable target of `mann` is `man`, but `mann` is the only source of `ban`."""
+    targets, offsets = np.array([1, 2, 1, 3], np.int32), np.array([0, 0, 2, 4])
+    table = LexicalTable(offsets, targets, np.array([0.9, 0.1, 0.2, 0.8]), np.array([0.6, 1.0, 0.4, 1.0]))
+    forward, backward = format_lexical_tables(table, Symbols([b"mann", b"frau"]), Symbols([b"man", b"ban", b"woman"]))
+    assert read_dictionary(str(write(tmp_path / "lex.f2e", forward))) == {b"mann": b"man", b"frau": b"woman"}
+    assert b"mann" not in read_dictionary(str(write(tmp_path / "lex.e2f", backward)))
 
 
 KNOWN = [b"x", b"y", b"z", b"&amp;"]
