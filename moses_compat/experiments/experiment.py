@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import pandas as pd
@@ -116,10 +117,19 @@ def _facts(session: Session, processors: int) -> dict[str, Any]:
         "config": {**_shown(asdict(session.config)), "text": text},
         "machine": f"{_processor()}, {processors} cores, Python {platform.python_version()}",
         "versions": {"phrasetool": __version__, "python": platform.python_version(),
-                     **{name: version(name) for name in _PACKAGES}},
+                     **_installed_versions(_PACKAGES)},
         "commands": session.commands,
         "seconds": session.seconds,
     }  # fmt: skip
+
+
+def _installed_versions(packages: Iterable[str]) -> dict[str, str]:
+    """Return the versions of those packages that are installed; an experiment does not need all of them."""
+    versions = {}
+    for name in packages:
+        with contextlib.suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
 
 
 def _shown(value: Any) -> Any:

@@ -2,10 +2,12 @@
 
 import json
 import os
+from importlib.metadata import PackageNotFoundError
 
 import pandas as pd
 import pytest
 
+from moses_compat.experiments import experiment
 from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.experiment import FRAMES, records_of, write_outputs
 from moses_compat.experiments.runner import Session, read_experiment_texts
@@ -42,6 +44,19 @@ def test_files(session, tmp_path):
     assert facts["config"]["prune"]["sizes"] == [0.5]
     assert {"phrasetool", "python", "numpy", "sacrebleu"} <= facts["versions"].keys()
     assert '# "ü"' in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_packages_that_are_not_installed_have_no_version(session, tmp_path, monkeypatch):
+    def version(name):
+        if name in ("torch", "eflomal"):
+            raise PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr(experiment, "version", version)
+    write_outputs(session, {}, 2)
+    versions = json.loads((tmp_path / "out" / "experiment.json").read_bytes())["versions"]
+    assert versions["numpy"] == "1.0"
+    assert not {"torch", "eflomal"} & versions.keys()
 
 
 def test_what_is_no_longer_asked_for_goes(session, tmp_path):
