@@ -191,10 +191,12 @@ def test_files_that_cannot_be_read(texts, tmp_path):
         ["--samples", 0],
         ["--tokenize", "moses"],
         ["--paired", "t"],
+        ["--margin", "nan"],
+        ["--margin", "inf"],
     ],
 )
 def test_bad_usage(texts, options):
-    assert run(texts["better.en"], "-r", texts["truth.en"], *options).code == 2
+    assert run(texts["better.en"], texts["better.en"], "-r", texts["truth.en"], *options).code == 2
 
 
 def test_a_reference_is_needed(texts):

@@ -294,7 +294,8 @@ def test_usage(folder, tmp_path):
     ("options", "message"),
     [
         (("--max-bleu-loss", "-1"), "-1"),
-        (("--max-bleu-loss", "nan"), "not NaN"),
+        (("--max-bleu-loss", "nan"), "'nan' is not a finite number"),
+        (("--max-bleu-loss", "inf"), "'inf' is not a finite number"),
         ((*LOSS, "--target-size", "0.5"), "give one of --threshold, --target-size, --max-bleu-loss and --sweep"),
         ((*LOSS, "--method", "count:3"), "their own thresholds"),
         ((*LOSS, "--method", "usage"), "give --forced-pairs PAIRS"),

@@ -12,7 +12,7 @@ import click
 from phrasetool_cli.checks import refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import json_document, json_option, quiet_option
-from phrasetool_cli.parameter_types import names_of
+from phrasetool_cli.parameter_types import FiniteRange, names_of
 
 if TYPE_CHECKING:
     from phrasetool.smt.evaluation.metrics import MetricReport, SystemScore
@@ -48,7 +48,7 @@ Example:
                  help="Paired test of each system against the first."),
     click.option("--samples", type=click.IntRange(2), metavar="N",
                  help="Samples of the test.  [default: 1000, or 10000 (approximate-randomization)]"),
-    click.option("--margin", type=click.FloatRange(0, min_open=True), metavar="POINTS",
+    click.option("--margin", type=FiniteRange(0, min_open=True), metavar="POINTS",
                  help="Report non-inferiority: whether a loss of POINTS is excluded."),
     click.option("--seed", type=click.IntRange(1), default=12345, help="Random seed of the samples."),
     None,

@@ -28,6 +28,7 @@ from phrasetool_cli.options import (
     translator_score_option,
 )
 from phrasetool_cli.parameter_types import (
+    FiniteRange,
     Share,
     column_pair,
     frequency_limit,
@@ -117,7 +118,7 @@ prune_options = sections(
                  help="Prune entries with similarities below S."),
     click.option("--target-size", type=Share(min_open=True), metavar="SHARE",
                  help="Keep at most this share, as in 0.3 or 30%."),
-    click.option("--max-bleu-loss", type=click.FloatRange(0), metavar="POINTS",
+    click.option("--max-bleu-loss", type=FiniteRange(0), metavar="POINTS",
                  help="Keep the fewest entries that lose at most this BLEU on --dev."),
     click.option("--non-inferior", is_flag=True, help="Require that the 95 % interval excludes a larger loss."),
     click.option("--sweep", type=threshold_sweep, metavar="FIRST:LAST:STEP",

@@ -244,10 +244,10 @@ def _compare(
 
     named: list[tuple[str, Sequence[str]]] = [(str(i), lines) for i, lines in enumerate(hypotheses)]
     # 0: intervals from sacrebleu's usual 1,000 bootstrap samples; the bootstrap test has its own.
-    intervals = 0 if test == "ar" else -1
+    intervals, resamples = (0, SAMPLES) if test == "ar" else (-1, samples)
     paired = PairedTest(named, scorers, references, test_type=test, n_samples=samples, n_ar_confidence=intervals)
     signatures, scores = paired()
-    counts = bootstrap_counts(len(hypotheses[0]), SAMPLES, int(os.environ[_SEED_VARIABLE]))
+    counts = bootstrap_counts(len(hypotheses[0]), resamples, int(os.environ[_SEED_VARIABLE]))
     reports = []
     for name, signature in signatures.items():
         results: list[Any] = scores[name]

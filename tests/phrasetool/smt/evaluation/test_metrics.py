@@ -71,7 +71,9 @@ def redrawn():
 @pytest.mark.parametrize("test", ["bootstrap", "approximate-randomization"])
 def test_the_interval_of_a_difference_is_that_of_sentences_drawn_together(test, redrawn):
     truth, good, bad = corpus(4, SENTENCES)
-    reports = evaluate([good, bad, good], [truth], test=test, samples=50, seed=5)
+    # The number of swaps is independent of that of bootstrap samples, which is then always 1,000.
+    samples = 1000 if test == "bootstrap" else 50
+    reports = evaluate([good, bad, good], [truth], test=test, samples=samples, seed=5)
     for report, differences in zip(reports, redrawn, strict=True):
         _, system, same = report.systems
         assert [system.difference_low, system.difference_high] == pytest.approx(
@@ -79,6 +81,19 @@ def test_the_interval_of_a_difference_is_that_of_sentences_drawn_together(test, 
         )
         assert system.difference_low < system.difference < system.difference_high
         assert (same.difference_low, same.difference_high) == (0, 0)
+
+
+def test_the_interval_of_a_difference_is_over_the_requested_samples():
+    truth, good, bad = corpus(4, SENTENCES)
+    (report,) = evaluate([good, bad], [truth], metrics=["bleu"], samples=3, seed=5)
+    differences = []
+    for drawn in np.random.default_rng(5).choice(SENTENCES, size=(3, SENTENCES), replace=True):
+        better, worse, reference = ([lines[i] for i in drawn] for lines in (good, bad, truth))
+        scores = [BLEU(tokenize="none").corpus_score(lines, [reference]).score for lines in (better, worse)]
+        differences.append(scores[1] - scores[0])
+    system = report.systems[1]
+    expected = [min(differences), max(differences)]
+    assert [system.difference_low, system.difference_high] == pytest.approx(expected, abs=2e-3)
 
 
 def test_non_inferiority_is_a_loss_that_the_interval_excludes():
