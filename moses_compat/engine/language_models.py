@@ -114,7 +114,7 @@ def check_known_words(model: KenlmModel, counts: Mapping[bytes, int], text: str,
 
     Args:
         model: the model.
-        counts: words of the text, with the number of their occurrences.
+        counts: words of the text, with the number of their occurrences; a text without words is accepted.
         text: name of the text in messages.
         force: warn instead of raising an error.
         watch: receives the warning.
@@ -122,7 +122,9 @@ def check_known_words(model: KenlmModel, counts: Mapping[bytes, int], text: str,
     Raises:
         PhraseToolError: the model knows less than `_LEAST_KNOWN` of the tokens.
     """
-    share = sum(count for word, count in counts.items() if word in model) / max(sum(counts.values()), 1)
+    if not (total := sum(counts.values())):
+        return
+    share = sum(count for word, count in counts.items() if word in model) / total
     if share < _LEAST_KNOWN:
         message = (
             f"{model.path}: knows {share:.0%} of the tokens of {text}, expected at least {_LEAST_KNOWN:.0%}: is it of "

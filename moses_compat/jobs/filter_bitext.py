@@ -49,7 +49,7 @@ _BETTER = 0.07
 _LENGTHS = 16
 # Reasons for rejection and other notes on pairs; the names appear in output files.
 EMPTY, UNKNOWN, LOW, TIE, LONG = b"empty", b"unknown", b"probability", b"tie", b"long"
-REASONS = (EMPTY, UNKNOWN, LOW, COPY)
+REASONS = (EMPTY, UNKNOWN, LOW, TIE, COPY)
 # Sentences of the two files.
 Sample = tuple[list[bytes], list[bytes]]
 
@@ -210,12 +210,14 @@ class PairDecisions:
         judged: their scores.
         keep: bool, shape (N,).
         notes: reasons for rejection and other notes of each pair.
+        drop_copies: whether `COPY` is a reason for rejection.
     """
 
     block: SentencePairs
     judged: PairScores
     keep: Mask
     notes: Sequence[tuple[bytes, ...]]
+    drop_copies: bool
 
     @classmethod
     def of(
@@ -262,13 +264,14 @@ class PairDecisions:
             if over_long[row]:
                 row_notes.append(LONG)
             notes.append(tuple(row_notes))
-        return cls(block, judged, keep, notes)
+        return cls(block, judged, keep, notes, drop_copies)
 
     @property
     def counts(self) -> PairCounts:
         """The counts of the block."""
         decisions = zip(self.keep.tolist(), self.notes, strict=True)
-        reasons = Counter(note.decode() for keep, notes in decisions if not keep for note in notes if note in REASONS)
+        counted = REASONS if self.drop_copies else set(REASONS) - {COPY}
+        reasons = Counter(note.decode() for keep, notes in decisions if not keep for note in notes if note in counted)
         copies, over_long = (sum(name in notes for notes in self.notes) for name in (COPY, LONG))
         certainty = float(self.judged.scores[self.keep].sum(dtype=np.float64))
         return PairCounts(len(self.block), int(self.keep.sum()), certainty, reasons, copies, over_long)
@@ -453,7 +456,7 @@ def filter_bitext(
                 work.write(blocks, report, stack.enter_context(watch.file("filter", source.size())))
             else:
                 with watch.file("judge", source.size()) as progress:
-                    report.threshold = work.threshold_for(request.share, blocks, progress)
+                    report.threshold = work.threshold_for(request.share, blocks, report, progress)
         if request.share is not None:
             with _opened(request) as (source, blocks), watch.file("filter", source.size()) as progress:
                 work.write(blocks, report, progress)
@@ -501,7 +504,9 @@ class _Work:
         self._ties = np.zeros(0, np.int64)
         self.best = -np.inf
 
-    def threshold_for(self, share: float, blocks: Iterator[SentencePairs], progress: FileProgress) -> float:
+    def threshold_for(
+        self, share: float, blocks: Iterator[SentencePairs], report: FilterReport, progress: FileProgress
+    ) -> float:
         """Score all pairs, and return the score that a given share of them reaches.
 
         Among pairs with exactly this score, the first ones of the bitext are kept; see `_ties`.
@@ -509,12 +514,14 @@ class _Work:
         Args:
             share: share of all pairs; pairs without a score, and with `drop_copies` copies, are never kept.
             blocks: blocks of the bitext.
+            report: receives the number of pairs whose scores are reused.
             progress: progress listener.
         """
         scores = [np.empty(0, np.float32)]
         for block, judged, new in run(blocks, self._judged, self._request.threads):
             self._store(block, judged, new)
             self._remembered[block.first] = judged
+            report.resumed += 0 if new else len(block)
             good = judged.scores.copy()
             if self._request.drop_copies:
                 good[copies_in(block)] = np.nan

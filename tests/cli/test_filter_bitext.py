@@ -556,6 +556,34 @@ def test_language_models_score_escaped_words_as_written(kept, tmp_path):
         assert [float(row[0]) for row in rows(tmp_path / "scores")] == pytest.approx(expected, abs=2e-5)
 
 
+def test_reused_scores_of_a_share_are_counted(fluent, kept, tmp_path, monkeypatch):
+    monkeypatch.setattr(filter_bitext, "PAIRS", 100)
+    command = ("filter-bitext", fluent / "s", fluent / "t", "--lm", fluent / "good.arpa", "--keep", "50%", *kept)
+    write_table, calls = saved_scores.pq.write_table, []
+
+    def full_disk(*arguments, **options):
+        calls.append(1)
+        if len(calls) > 3:
+            raise OSError(28, "No space left on device")
+        return write_table(*arguments, **options)
+
+    monkeypatch.setattr(saved_scores.pq, "write_table", full_disk)
+    assert run_inside(*command, "--threads", 1).code == 1
+    monkeypatch.setattr(saved_scores.pq, "write_table", write_table)
+    outcome = run_inside(*command, "--json", tmp_path / "json")
+    assert (outcome.code, "300 were scored by an earlier run" in outcome.err) == (0, True), outcome.err
+    assert json.loads(read(tmp_path / "json"))["resumed"] == 300
+    assert "earlier run" not in run_inside(*command).err
+
+
+def test_language_models_accept_an_empty_bitext(fluent, kept, tmp_path):
+    empty = [write(tmp_path / name, b"") for name in ("s", "t")]
+    models = ("--lm", fluent / "good.arpa", "--source-lm", fluent / "good.arpa", "--keep", "50%")
+    outcome = run_inside("filter-bitext", *empty, *models, "--allow-empty", *kept)
+    assert outcome.code == 0, outcome.err
+    assert read(tmp_path / "kt") == b""
+
+
 def test_bad_usage_of_language_models(fluent, kept):
     good, general = fluent / "good.arpa", fluent / "general.arpa"
     for options, code, message in (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -82,13 +84,21 @@ def test_decisions_and_their_reasons(drop):
     assert result.notes == [(), (b"empty",), (b"unknown",), (b"copy",), (b"probability", b"copy"), (b"long",)]
     counts = result.counts
     assert (counts.pairs, counts.kept, counts.copies, counts.over_long) == (6, 3 - drop, 2, 1)
-    reasons = {"empty": 1, "unknown": 1, "probability": 1, "copy": 1 + drop}
-    assert dict(counts.reasons) == reasons
+    # A copy counts as rejected for being one only if copies are dropped.
+    reasons = {"empty": 1, "unknown": 1, "probability": 1, "tie": 0, "copy": 2 * drop}
+    assert counts.reasons == Counter(reasons)
     total = PairCounts()
     total.add(counts)
     total.add(counts)
     assert total.as_dict()["reasons"] == {name: 2 * count for name, count in reasons.items()}
     assert total.as_dict()["rejected"] == 2 * (3 + drop)
+
+
+def test_pairs_beyond_the_share_are_counted():
+    block = SentencePairs(0, [b"a\n", b"b\n"], [b"A\n", b"B\n"])
+    result = PairDecisions.of(block, PairScores(np.ones(2, np.float32)), 1.0, False, None, np.array([1]))
+    assert result.notes == [(), (b"tie",)]
+    assert result.counts.as_dict()["reasons"]["tie"] == 1
 
 
 def test_written_lines():
