@@ -42,19 +42,33 @@ def _as_lmplz_reads(block: bytes) -> bytes:
     return block.translate(_LMPLZ_BLANKS) if b"\r" in block or b"\0" in block else block
 
 
-def corpus_blocks(paths: Sequence[str]) -> Iterator[bytes]:
+def corpus_blocks(paths: Sequence[str], forbidden: Sequence[bytes] = ()) -> Iterator[bytes]:
     """Yield a language model's corpus in blocks of lines (see `line_blocks`), with CR and NUL bytes as spaces.
 
+    Args:
+        paths: files, compressed or not; `-` for standard input.
+        forbidden: words that must not occur.
+
     Raises:
-        DataError: a file cannot be read; or the corpus is empty, see `refuse_empty`.
+        DataError: a file cannot be read, a forbidden word occurs, or the corpus is empty, see `refuse_empty`.
     """
     lines = words = 0
+    forbidden_word = re.compile(rb"(?<![^ \t\n])(?:%b)(?![^ \t\n])" % b"|".join(map(re.escape, forbidden)))
     for path in paths:
+        lines_before = lines
         for block in map(_as_lmplz_reads, line_blocks(path)):
-            lines += 1
+            if any(word in block for word in forbidden) and (match := forbidden_word.search(block)):
+                line = lines - lines_before + block.count(b"\n", 0, match.start()) + 1
+                raise _own_word(path, match[0], line)
+            lines += block.count(b"\n")
             words = words or len(block.strip(b" \t\n"))
             yield block
     refuse_empty(paths, lines, words)
+
+
+def _own_word(path: str, word: bytes, line: int) -> DataError:
+    message = f"the word {word.decode(errors='replace')} is the language model's own and may not occur in a corpus"
+    return DataError(display_name(path), message, line)
 
 
 def refuse_empty(paths: Sequence[str], lines: int, words: int) -> None:
@@ -81,10 +95,14 @@ def read_sentences(path: str) -> bytes:
     """
     with Input(path) as file:
         text = file.read_all()
+    _refuse_carriage_returns(text, file.name)
+    return text
+
+
+def _refuse_carriage_returns(text: bytes, name: str) -> None:
     if (position := text.find(b"\r")) >= 0:
         message = "a carriage return in the sentence; expected lines that end with a line feed, and words without one"
-        raise DataError(file.name, message, text.count(b"\n", 0, position) + 1)
-    return text
+        raise DataError(name, message, text.count(b"\n", 0, position) + 1)
 
 
 def corpus_sentences(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[bytes] = ()) -> Iterator[Phrases]:
@@ -107,9 +125,7 @@ def corpus_sentences(paths: Sequence[str], symbols: Symbols, forbidden: Sequence
             sentences = symbols.read_lines(text)
             if len(positions := np.flatnonzero(np.isin(sentences.words, ids))):
                 line = int(np.searchsorted(sentences.offsets, positions[0], "right"))
-                word = symbols.words[sentences.words[positions[0]]].decode(errors="replace")
-                message = f"the word {word} is the language model's own and may not occur in a corpus"
-                raise DataError(display_name(path), message, lines + line)
+                raise _own_word(path, symbols.words[sentences.words[positions[0]]], lines + line)
             yield sentences
             lines += len(sentences)
 
@@ -274,6 +290,21 @@ def surface_words(text: bytes, name: str = "the text") -> bytes:
     cut = _FACTORED.sub(first_factor, text)
     notice(f"{name}: {count:,} words have factors, as in word|TAG; as in Moses, only the first of each is read")
     return cut
+
+
+def check_sentences(text: bytes, name: str) -> None:
+    """Check that a text can be translated before it is copied to a file with another name.
+
+    Args:
+        text: one tokenised sentence per line.
+        name: the name of the text in messages.
+
+    Raises:
+        DataError: a line has a carriage return, markup that Moses interprets, or more than 10,000 words.
+    """
+    _refuse_carriage_returns(text, name)
+    _refuse_markup(text, name)
+    _refuse_long_lines(text, name)
 
 
 def _refuse_long_lines(text: bytes, name: str) -> None:

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 
 from moses_compat.corpora.bitexts import read_text_pair, shared_pairs
-from moses_compat.corpora.texts import read_text_lines, surface_words
+from moses_compat.corpora.texts import check_sentences, read_text_lines, surface_words
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.model import MosesModel
@@ -462,8 +462,13 @@ def improve(request: ImproveRequest, program: Sequence[str], watch: Watch = SILE
 
 
 def _read_texts(files: Sequence[TextPair]) -> tuple[bytes, bytes]:
-    """Read texts and return their concatenation: source and target."""
+    """Read texts and return their concatenation: source and target.
+
+    The texts are checked here, because the commands would name the copies that they read.
+    """
     sources, targets = zip(*(read_text_pair(pair.source, pair.target) for pair in files), strict=True)
+    for pair, source in zip(files, sources, strict=True):
+        check_sentences(source, pair.source)
     return b"".join(sources), b"".join(targets)
 
 

@@ -101,6 +101,8 @@ def test_bad_usage(tmp_path):
     assert outcome.message == f"phrasetool: {tmp_path / 'none'}: there is no such folder for temporary files"
     outcome = run_inside("extract", *BITEXT, "-o", tmp_path / "x.f2e", "--lexical", tmp_path / "x")
     assert "two outputs go to one file" in outcome.message
+    outcome = run_inside("extract", *BITEXT, "--reordering-smoothing", 1, "-o", tmp_path / "x")
+    assert "--reordering-smoothing is for a reordering table; give --reordering-out" in outcome.message
     outcome = run_inside("extract", *BITEXT, "-q", "-o", tmp_path / "no" / "table")
     assert str(tmp_path / "no" / "table") in outcome.message
     assert not os.listdir(tmp_path)

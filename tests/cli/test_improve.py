@@ -302,6 +302,17 @@ def test_unrelated_texts_are_refused_before_work(engine, tmp_path):
     assert (outcome.code, "lines" in outcome.message) == (1, True)
 
 
+@pytest.mark.parametrize("name", ["dev", "test"])
+def test_texts_that_cannot_be_translated_are_named_before_work(engine, tmp_path, name):
+    for line, message in ((b"a\rb\n", "a carriage return in the sentence"), (b"<seg>\n", "<seg is markup to Moses")):
+        text = write(tmp_path / "text", read(engine / f"{name}.zh").split(b"\n", 1)[1] + line)
+        inputs = arguments(engine, tmp_path / "out")
+        inputs[inputs.index(f"--{name}") + 1] = text
+        outcome = run_inside(*inputs)
+        assert (outcome.code, outcome.message.startswith(f"phrasetool: {text}:{SENTENCES}: {message}")) == (1, True)
+        assert not (tmp_path / "out").exists()
+
+
 def test_a_missing_file_is_reported_with_its_ini(engine, tmp_path):
     ini = write(tmp_path / "moses.ini", read(engine / "moses.ini").replace(b"table.gz", b"none.gz"))
     inputs = arguments(engine, tmp_path / "out")

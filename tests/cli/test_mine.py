@@ -251,6 +251,7 @@ def test_over_long_sentences_are_counted(classifier, tmp_path):
         ),
         (("-m", "m", "--probability-weight", "nan"), 2, "not a finite number"),
         (("-m", "m", "--probability-weight", "-1"), 2, "range"),
+        (("-m", "m", "--rerank", "0", "--probability-weight", "0.5"), 2, "--probability-weight has no effect with"),
         (("--encoder", "e", "--detokenise", "german"), 2, "--detokenise: 'german' is not a language code"),
         (("--encoder", "e", "--threshold", "nan"), 2, "'nan' is not a finite number"),
         (("--encoder", "e", "--min-cosine", "nan"), 2, "not a finite number"),

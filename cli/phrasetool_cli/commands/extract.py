@@ -70,7 +70,7 @@ def command(
     check_outputs([source, target, alignment], written)
     check_inputs([source, target, alignment])
     if reordering_table is None:
-        refuse_unused({"reordering_smoothing": "a reordering table; give --reordering-table"})
+        refuse_unused({"reordering_smoothing": "a reordering table; give --reordering-out"})
     document = json_document(json_file, [source, target, alignment], written)
     if temporary and not os.path.isdir(temporary):
         raise PhraseToolError(f"{temporary}: there is no such folder for temporary files")

@@ -128,9 +128,10 @@ def _with_lmplz(
 ) -> list[int]:  # fmt: skip
     from moses_compat.corpora.texts import corpus_blocks
     from moses_compat.engine.language_models import run_lmplz
+    from phrasetool.smt.language_model.ngram_counts import MARKERS
 
     TerminalWatch(quiet).say(f"lm: estimating with {program}")
-    return run_lmplz(program, corpus_blocks(corpora), destination, order, prune, memory, folder)
+    return run_lmplz(program, corpus_blocks(corpora, MARKERS), destination, order, prune, memory, folder)
 
 
 def _built_in(

@@ -89,6 +89,8 @@ def chosen_pair_encoder(given: dict[str, Any]) -> tuple[PairEncoder, EncoderRequ
         for name, flag in (("rerank", "--rerank"), ("weight", "--probability-weight")):
             if given[name]:
                 raise click.UsageError(f"{flag} needs a classifier; name one with --model")
+    if given["rerank"] == 0 and given["weight"] is not None:
+        raise click.UsageError("--probability-weight has no effect with --rerank 0, which asks for no probabilities")
     try:
         request = EncoderRequest(encoder or model, more["target_encoder"], more["detokenise"], more["prefix"] or "",
                                  store=store)  # fmt: skip

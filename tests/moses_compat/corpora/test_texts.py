@@ -71,6 +71,9 @@ def test_forbidden_words_are_named_with_their_line(tmp_path, monkeypatch):
     path = write(tmp_path / "a", b"one line\n\nanother line\nan <s> here\n")
     with pytest.raises(DataError, match=r"a:4: the word <s> is the language model's own"):
         list(corpus_sentences([str(path)], Symbols(), [b"<unk>", b"<s>"]))
+    earlier = write(tmp_path / "b", b"a</s> <s>a <s\n")
+    with pytest.raises(DataError, match=r"a:4: the word <s> is the language model's own"):
+        list(corpus_blocks([str(earlier), str(path)], [b"<unk>", b"<s>", b"</s>"]))
 
 
 def test_words_without_escapes(tmp_path):
