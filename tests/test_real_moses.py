@@ -220,3 +220,59 @@ def several(moses, tmp_path_factory):
 def test_two_tables_and_two_language_models(several, moses, kind):
     subprocess.run([several, *kind, "lm3.arpa", "lm3.binary"], check=True, capture_output=True, timeout=60)
     compare(moses_output(moses(), "several.ini", "several"), our_output("several.ini", "several"), 100)
+
+
+SMALL_INI = """\
+[distortion-limit]
+0
+
+[feature]
+UnknownWordPenalty
+Distortion
+PhraseDictionaryMemory name=T num-features=1 path=table input-factor=0 output-factor=0
+KENLM name=LM0 factor=0 path=lm.arpa order=2
+
+[weight]
+T= 1
+LM0= 1
+Distortion0= 0.3
+"""
+SMALL_ARPA = b"""\
+\\data\\
+ngram 1=4
+ngram 2=1
+
+\\1-grams:
+-1\t<unk>
+-9\t<s>\t0
+-1\t</s>
+-2\tA\t0
+
+\\2-grams:
+-1\t<s> A
+
+\\end\\
+"""
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """Folder with an ini and a language model for a table of one score; the working directory."""
+    (tmp_path / "moses.ini").write_text(SMALL_INI)
+    (tmp_path / "lm.arpa").write_bytes(SMALL_ARPA)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_spans_of_an_empty_target(small, moses):
+    """Moses prints the start alone; at the start of a translation, where the end underflows, only phrasetool does."""
+    (small / "table").write_bytes(b"s |||  ||| 0.9\nt ||| A B ||| 0.5 ||| 0-0 0-1\nu ||| C ||| 0.5\n")
+    (small / "text").write_bytes(b"t s\nt s u\ns t\n")
+    moses_output(moses(), "moses.ini", "empty")
+    ours("decode", "--moses-ini", "moses.ini", "text", "--n-best-list", "ours", "5", "--segmentation", "-q")
+    theirs, found = (
+        [line.split(b" ||| ")[4].rstrip() for line in Path(name).read_bytes().splitlines()]
+        for name in ("empty.moses.nbest", "ours")
+    )
+    assert found == [b"0=0-1 1=2", b"0=0-1 1=2 2=2", b"0=0 1=0-1"]
+    assert theirs[:2] == found[:2]

@@ -118,7 +118,8 @@ def _switch(ini: MosesIni, section: str) -> bool:
 
 
 def _span(start: int, end: int) -> str:
-    return f"{start}" if start == end else f"{start}-{end}"
+    # The span of an empty target ends before its start; Moses prints its start alone.
+    return f"{start}-{end}" if start < end else f"{start}"
 
 
 def segmentation(translator: Translator, translation: Translation, derivation: int) -> str:
