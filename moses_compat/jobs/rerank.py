@@ -615,7 +615,7 @@ def tune_weights(
     if not made_with.found:
         message = (
             f"its totals are not weighted sums of its features ({made_with.unexplained:.0%} of their variance is "
-            "unexplained): was it already reranked or edited, or is a feature of the ini tuneable=false, which lists omit?"
+            "unexplained): was it reranked or edited, or has the ini a feature with tuneable=false, which lists lack?"
         )
         raise DataError(n_best.name, message)
     if not made_with.weights.any():
