@@ -256,9 +256,12 @@ def forced_derivations(model, sentence, reference, placed, covered=frozenset(), 
 
 def left_out(model, placed, entry):
     """Return the change that leave-one-out makes to the score of an entry."""
-    uses = sum(placement[3] is entry for placement in placed)
     if entry.copy:
         return 0.0
+    # Each occurrence in the sentence pair has a source span and a reference span of its own.
+    starts = {start for start, _, _, other in placed if other is entry}
+    positions = {position for _, _, position, other in placed if other is entry}
+    uses = min(len(starts), len(positions))
     target_count, source_count, joint = entry.counts
     joint_left = max(joint - uses, 0)
     if joint_left > 0:

@@ -242,3 +242,25 @@ def test_a_source_of_unknown_words(example, tmp_path):
     coverage, outcome = forced.err.splitlines()
     assert f"warning: {target}: 100.0 % of its 27 tokens" in coverage
     assert f"{target}: none of its {len(PAIRS)} sentences can be decoded to its translation" in outcome
+
+
+def test_leave_one_out_of_a_repeated_word_uses_the_counts_of_the_other_sentences(tmp_path, monkeypatch):
+    """`s ||| A` occurs twice in the first sentence pair and once in the second one; no other pair occurs in both."""
+    monkeypatch.chdir(tmp_path)
+    files = {"source": "s s\ns\n", "target": "A A\nA\n", "alignment": "0-0 1-1\n0-0\n", "text": "A A B\nA C\nB A\n"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    for line in (
+        "extract source target alignment -o table.gz",
+        "lm text -o lm.arpa --order 2",
+        "moses-ini --table table.gz --lm lm.arpa -o default.ini",
+        "force-decode --moses-ini moses.ini source target --leave-one-out -o pairs",
+    ):
+        outcome = run_inside(*line.split())
+        assert outcome.code == 0, outcome.err
+        if line.startswith("moses-ini"):
+            # Long phrases are preferred, unless their probabilities are lower.
+            text = (tmp_path / "default.ini").read_text()
+            assert "PhrasePenalty0= 0.2\n" in text
+            (tmp_path / "moses.ini").write_text(text.replace("PhrasePenalty0= 0.2", "PhrasePenalty0= -0.2"))
+    assert b"s ||| A ||| 3\n" in read(tmp_path / "pairs")

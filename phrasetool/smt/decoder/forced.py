@@ -184,15 +184,21 @@ def leave_out(
     """Score placements as if no entry had been extracted from this sentence pair.
 
     The sentence pair's own occurrences are subtracted from the counts of relative frequencies; a phrase pair that
-    occurs nowhere else gets a probability that decreases with its length.
+    occurs nowhere else gets a probability that decreases with its length.  The word alignment of the sentence pair is
+    not known.  An occurrence pairs a source span with a position in the reference, so the number of occurrences is
+    taken to be that of the source spans or of the positions, whichever is smaller.
     """
     for p in range(len(placements.entries)):
         entry = placements.entries[p]
         if entry < 0 or np.isnan(counts[entry, 2]):
             continue
-        own = 0
+        # The placements of an entry combine each of its source spans with each of its positions.
+        combinations = spans = 0
         for q in range(len(placements.entries)):
-            own += placements.entries[q] == entry
+            if placements.entries[q] == entry:
+                combinations += 1
+                spans += placements.places[q] == placements.places[p]
+        own = min(spans, combinations // spans)
         joint = counts[entry, 2] - min(float(own), counts[entry, 2])
         if joint > 0.5:
             new_inverse = np.log(joint / max(counts[entry, 0] - own, joint))

@@ -221,8 +221,8 @@ def counted(counts, scores=(0.5, 0.25, 0.125, 0.0625)):
         # c(t), c(s), c(s,t): one of three occurrences is in this sentence.
         ((8, 5, 3), b"a", b"v", 2 / 7, 2 / 4),
         ((3, 3, 3), b"a", b"v", 1, 1),
-        # Two source words and two target words: four placements of the entry, which has five occurrences.
-        ((20, 10, 5), b"a a", b"v v", 1 / 16, 1 / 6),
+        # Two source words and two target words: two of five occurrences, although there are four placements.
+        ((20, 10, 5), b"a a", b"v v", 3 / 18, 3 / 8),
         # Not seen elsewhere: exp(-5) per word.
         ((8, 5, 1), b"a", b"v", math.exp(-10), math.exp(-10)),
     ],
@@ -237,6 +237,15 @@ def test_leave_one_out_by_hand(counts, sentence, reference, inverse, direct):
     result, _ = decode(model, sentence.split(), reference.split())
     expected = kept + math.log(0.5) + 100 * math.log(0.125)
     assert result.score == pytest.approx(len(sentence.split()) * expected, rel=1e-5)
+
+
+def test_leave_one_out_subtracts_at_most_one_occurrence_for_each_target_position():
+    entries = [counted((20, 10, 5)), Entry((b"a", b"a"), (b"v",), (0.0,) * 4, counts=(20, 20, 20))]
+    weights = {name: [0.0] for name in ("Distortion", "LM", "WordPenalty", "PhrasePenalty")}
+    model = naive.Model(entries, {**weights, "TranslationModel": [1.0, 0.0, 0.0, 0.0]})
+    # Three source words `a` and two words `v`: two of the five occurrences of `a ||| v`, and two of the other entry.
+    result, _ = decode(model, [b"a"] * 3, [b"v"] * 2, leave_one_out=True)
+    assert result.score == pytest.approx(math.log(3 / 18) + math.log(18 / 18), rel=1e-5)
 
 
 def test_leave_one_out_prefers_entries_seen_elsewhere():
