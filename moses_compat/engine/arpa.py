@@ -226,7 +226,7 @@ def _score_added(tables: list[NgramTable], order: int, first: int) -> None:
 _DECIMALS = 9
 _WIDTH = 5 + _DECIMALS
 _BLOCK_ROWS = 1 << 17
-# kenlm also reads this as the unknown word (lm/vocab.cc).
+# kenlm reads this as `<unk>`, too (lm/vocab.cc).
 _OTHER_UNKNOWN_WORD = b"<UNK>"
 _COUNT = re.compile(rb"ngram[ \t]+(\d+)[ \t]*=[ \t]*(\d+)")
 
@@ -323,23 +323,22 @@ class _Reader:
 
 
 def _read_words(reader: _Reader, section: _Section) -> tuple[Symbols, NgramTable]:
-    """Return the words and the 1-grams; `<unk>`, or `<UNK>` if that is missing, becomes word 0."""
-    for unknown in (UNKNOWN_WORD, _OTHER_UNKNOWN_WORD):
-        symbols = Symbols([unknown])
-        ids = symbols.read_fields(reader.text, section.starts, section.ends).words
-        present = np.zeros(len(symbols), np.bool_)
-        present[ids] = True
-        if present[0] or symbols.id(_OTHER_UNKNOWN_WORD) < 0:
-            break
-    if present.sum() < len(ids):
-        _, first = np.unique(ids, return_index=True)
+    """Return the words and the 1-grams.
+
+    Word 0 is `<unk>`, which kenlm also reads `<UNK>` as: the last line of either has its numbers.
+    """
+    symbols = Symbols([UNKNOWN_WORD])
+    ids = symbols.read_fields(reader.text, section.starts, section.ends).words
+    _, first = np.unique(ids, return_index=True)
+    if len(first) < len(ids):
         row = np.setdiff1d(np.arange(len(ids)), first)[0]
         word = symbols.join([ids[row]]).decode(errors="replace")
         raise reader.fault(f"the word {word} occurs twice", int(section.starts[row]))
     scores = np.full(len(symbols), UNKNOWN_LOG_PROBABILITY, np.float32)
-    scores[ids] = section.scores
     backoffs = np.zeros(len(symbols), np.float32)
-    backoffs[ids] = section.backoffs
+    # `ids` has no duplicates other than 0 now; numpy keeps the last of them.
+    ids = np.where(ids == symbols.id(_OTHER_UNKNOWN_WORD), 0, ids)
+    scores[ids], backoffs[ids] = section.scores, section.backoffs
     return symbols, NgramTable(np.arange(len(symbols), dtype=np.int32)[:, None], scores, backoffs)
 
 
@@ -349,16 +348,21 @@ def _read(reader: _Reader, vocabulary: Collection[bytes] | None) -> tuple[Backof
     section = reader.section(1, counts[0], len(counts) == 1)
     ngram_offsets = [section.starts]
     symbols, table = _read_words(reader, section)
-    words, tables, known = [UNKNOWN_WORD, *symbols.words[1:]], [table], ALL
+    words, tables, known = symbols.words, [table], ALL
     renumbered = np.arange(len(words), dtype=np.int32)
-    if vocabulary is not None:
-        kept_words = {UNKNOWN_WORD, BEGIN_WORD, END_WORD}.union(vocabulary)
+    other = symbols.id(_OTHER_UNKNOWN_WORD)
+    if vocabulary is not None or other >= 0:
+        kept_words = {UNKNOWN_WORD, BEGIN_WORD, END_WORD}.union(words if vocabulary is None else vocabulary)
+        kept_words.discard(_OTHER_UNKNOWN_WORD)
         kept = np.array([i for i, word in enumerate(words) if word in kept_words])
         words = [words[i] for i in kept]
         renumbered = np.full(len(symbols), -2, np.int32)
         renumbered[kept] = np.arange(len(kept), dtype=np.int32)
         tables = [NgramTable(renumbered[kept, None], table.log_probabilities[kept], table.backoffs[kept])]
-        known = Known(*symbols.tables, renumbered >= 0)
+        if other >= 0:
+            renumbered[other] = 0
+        if vocabulary is not None:
+            known = Known(*symbols.tables, renumbered >= 0)
     for n, count in enumerate(counts[1:], 2):
         section = reader.section(n, count, n == len(counts), known)
         # -1 stands for a word that is not a 1-gram.

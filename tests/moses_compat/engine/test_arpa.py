@@ -214,6 +214,30 @@ def test_the_unknown_word(tmp_path, unknown):
     assert score_sentence(model, [b"zz"])[0] == pytest.approx(-0.5 + (-2.0 if unknown else -100.0))
 
 
+@pytest.mark.parametrize("vocabulary", [None, {b"a", b"<UNK>"}], ids=["all words", "some words"])
+@pytest.mark.parametrize("lines", ["-2\t<unk>\n-3\t<UNK>\t-0.5", "-3\t<UNK>\t-0.5\n-2\t<unk>"])
+@pytest.mark.parametrize("ngram", ["a <UNK>", "<UNK> a"])
+def test_both_spellings_are_the_unknown_word(tmp_path, vocabulary, lines, ngram):
+    text = SMALL.replace(b"ngram 1=5", b"ngram 1=6").replace(b"-2\t<unk>", lines.encode())
+    text = text.replace(b"a b\t0.5", ngram.encode()).replace(b"<s> a b", b"<s> " + ngram.encode())
+    if ngram == "<UNK> a":
+        text = text.replace(b"<s> a\t", b"<s> <UNK>\t")
+    path = write(tmp_path / "both.arpa", text)
+    model, kenlm_model = load_language_model(str(path), vocabulary), kenlm.Model(str(path), quiet())
+    assert b"<UNK>" not in model.words
+    for sentence in ("zz a", "a zz", "a a", "<UNK> a", "a <unk> zz"):
+        expected = [score for score, _, _ in kenlm_model.full_scores(sentence)]
+        assert score_sentence(model, sentence.encode().split()) == pytest.approx(expected, abs=1e-6)
+
+
+def test_ngrams_of_both_spellings_occur_twice(tmp_path):
+    text = SMALL.replace(b"ngram 1=5", b"ngram 1=6").replace(b"-2\t<unk>", b"-2\t<unk>\n-3\t<UNK>")
+    text = text.replace(b"a </s>", b"a <unk>").replace(b"a b\t0.5", b"a <UNK>").replace(b"<s> a b", b"<s> a <UNK>")
+    path = write(tmp_path / "twice.arpa", text)
+    with pytest.raises(DataError, match=r"twice\.arpa:17: this 2-gram occurs twice"):
+        load_language_model(str(path))
+
+
 @given(models(), histories())
 def test_a_restricted_vocabulary_changes_no_score(workspace, model, history):
     path = workspace / "restricted.arpa"
