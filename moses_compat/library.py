@@ -430,7 +430,7 @@ def decode(
     with watch.reading(model.tables) as progress:
         text = surface_words("".join(f"{line}\n" for line in lines).encode())
         translator, source = model.load(text, threads, progress)
-    model.report_paths(watch)
+    model.report_reading(translator.table.targets, translator.table.target_symbols, watch)
     report_coverage(translator.table, source.sentences, "the text", model.shown_tables, watch, force)
     check_language_models(model, translator.language_model, translator.table, watch, force)
     translations = []
@@ -501,7 +501,7 @@ def tune(
     development.texts(text, truth)
     with watch.reading(model.tables) as progress:
         translator, loaded = model.load(text, threads, progress)
-    model.report_paths(watch)
+    model.report_reading(translator.table.targets, translator.table.target_symbols, watch)
     check = checked_start(development, translator, loaded, text, truth)
     steps: list[float] = []
     result, weights = tune_model(

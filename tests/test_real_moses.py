@@ -276,3 +276,14 @@ def test_spans_of_an_empty_target(small, moses):
     )
     assert found == [b"0=0-1 1=2", b"0=0-1 1=2 2=2", b"0=0 1=0-1"]
     assert theirs[:2] == found[:2]
+
+
+def test_words_in_brackets(small, moses):
+    """Moses removes them at the end of a target phrase, and reads others as non-terminals; phrasetool warns of them."""
+    (small / "table").write_bytes(b"s ||| A [1] ||| 0.9\nt ||| [B] ||| 0.5\nu ||| [X][A] A ||| 0.5\nv ||| A ||| 0.5\n")
+    (small / "text").write_bytes(b"s\nt\nu\nv\n")
+    lines, _ = moses_output(moses(), "moses.ini", "brackets")
+    assert lines == [[b"A"], [], [b"A", b"A"], [b"A"]]
+    outcome = run_inside("decode", "--moses-ini", "moses.ini", "text")
+    assert outcome.out == b"A [1]\n[B]\n[X][A] A\nA\n"
+    assert "warning: table: 3 entries have a target word in brackets, such as [1], which Moses reads as" in outcome.err

@@ -6,6 +6,7 @@ if the pruned table had been written and read again, with the complete reorderin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -48,6 +49,9 @@ from phrasetool.smt.decoder.table import Entries, TranslationTable, build_table
 from phrasetool.smt.decoder.translator import SearchOptions, Translator
 from phrasetool.smt.language_model.ngrams import TargetModel
 from phrasetool.watch import ReadingProgress, Watch
+
+# A label or a non-terminal (moses/Phrase.cpp, CreateFromString).
+_BRACKETED = re.compile(rb"\[.*\]", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -201,11 +205,21 @@ class MosesModel:
                 message = f"names a file that cannot be read: {error}"
                 raise DataError(self.ini.path, message, remedy=error.remedy) from error
 
-    def report_paths(self, watch: Watch) -> None:
-        """Report the base folder of the ini's relative paths if Moses uses another one or the choice is uncertain."""
+    def report_reading(self, targets: Phrases, symbols: Symbols, watch: Watch) -> None:
+        """Report what Moses reads in another way.
+
+        These are relative paths, if Moses uses another base folder or the choice is uncertain, and words in brackets.
+
+        Args:
+            targets: the target phrases of the entries that have been read.
+            symbols: their words.
+            watch: receives the messages.
+        """
         base = self.ini.path_base
         if base.note:
             (watch.warn if base.doubtful else watch.say)(f"{self.ini.path}: {base.note}")
+        if message := _describe_brackets(targets, symbols):
+            watch.warn(f"{self.shown_tables}: {message}")
 
     def searching(self, **options: Any) -> MosesModel:
         """Return the model with other search limits: fields of `SearchOptions`; None keeps the ini's limit."""
@@ -303,6 +317,26 @@ class MosesModel:
         """Return the weights by the ini's feature names, for `MosesIni.with_weights`."""
         slices = self.features.slices
         return {self.features.name(feature): weights[slices[feature]].tolist() for feature in self.listed}
+
+
+def _describe_brackets(targets: Phrases, symbols: Symbols) -> str | None:
+    """Return a message about target phrases with a word in brackets; None if there are none.
+
+    Moses removes such a word at the end of a phrase, and takes it for a non-terminal elsewhere.  Tables extracted from
+    a text in which brackets are not escaped contain such words, so these entries are not rejected.
+    """
+    used = np.unique(targets.words)
+    bracketed = [word for word in used.tolist() if _BRACKETED.fullmatch(symbols.words[word])]
+    positions = np.flatnonzero(np.isin(targets.words, bracketed))
+    if not len(positions):
+        return None
+    count = len(np.unique(np.searchsorted(targets.offsets, positions, "right")))
+    entries = "1 entry has" if count == 1 else f"{count:,} entries have"
+    word = symbols.words[targets.words[positions[0]]].decode(errors="replace")
+    return (
+        f"{entries} a target word in brackets, such as {word}, which Moses reads as a label or a non-terminal, and not "
+        "as a word; write the brackets as &#91; and &#93;"
+    )
 
 
 def _table_index(ini: MosesIni, lines: Sequence[FeatureLine], decoding: Sequence[int], table: str | None) -> int:

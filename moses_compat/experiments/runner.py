@@ -191,7 +191,7 @@ def open_runner(session: Session, plan: BuildPlan) -> ExperimentRunner:
     def load() -> LoadedModel:
         with session.watch.reading(model.tables) as progress:
             loaded = LoadedModel.load(model, session.texts.sources, session.threads, progress)
-        model.report_paths(session.watch)
+        model.report_reading(loaded.entries.targets, loaded.target_symbols, session.watch)
         if session.cluster:
             loaded = replace(loaded, runner=session.cluster.runner)
         _check_loaded(session, loaded)

@@ -109,7 +109,7 @@ class FullTable:
         measure = self._translated("full table", translator)
         development.check.bleu(measure, self._references, fit)
         self.bleu = self._bootstrap(measure(self._references))
-        development.model.report_paths(watch)
+        development.model.report_reading(loaded.entries.targets, loaded.target_symbols, watch)
 
     @classmethod
     def translate(cls, request: PruneRequest, development: DevelopmentSet, watch: Watch) -> FullTable:

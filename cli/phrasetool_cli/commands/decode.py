@@ -146,5 +146,5 @@ def load_translator(model: MosesModel, text: bytes, threads: int, quiet: bool) -
             f"{len(source.sentences):,} sentences; {len(table) - copies:,} entries of {model.shown_tables} "
             f"can be used, {copies:,} {without} no translation and will be copied"
         )
-    model.report_paths(watch)
+    model.report_reading(translator.table.targets, translator.table.target_symbols, watch)
     return translator, source

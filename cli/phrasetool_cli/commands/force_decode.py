@@ -113,7 +113,7 @@ def command(
     except ValueError as error:
         raise PhraseToolError(f"{model.shown_tables}: {error}") from error
     watch = TerminalWatch(quiet)
-    model.report_paths(watch)
+    model.report_reading(entries.targets, symbols, watch)
     report_coverage(entries, text.sentences, source, model.shown_tables, watch, force)
     warn_of_long_jumps(text.sentences, limit, source, watch)
     by = chosen_runner(engine, address, threads)

@@ -29,6 +29,7 @@ from tests.decoder_models import (
     search_options,
     write_model,
 )
+from tests.moses_compat.experiments.watching import RecordingWatch
 from tests.n_best_lists import read_n_best
 from tests.scored_words import score_sentence
 
@@ -243,3 +244,27 @@ def test_the_language_model_of_the_words_at_hand_is_the_whole_one(moses_run):
     whole, restricted = load_language_model(moses_run.model.language_models[0]), moses_run.translator.language_model
     assert score_sentence(restricted, words) == pytest.approx(score_sentence(whole, words), abs=1e-5)
     assert len(restricted.words) < len(whole.words)
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        (["A [1]", "[X][X] [2]", "B"], "2 entries have a target word in brackets, such as [1], which Moses reads as a"),
+        (["B", "[]"], "1 entry has a target word in brackets, such as [], which Moses reads as a label or a non-term"),
+        (["[ A ]", "a[1]", "[1]b", "[", "&#91;1&#93;"], None),
+    ],
+)
+def test_words_in_brackets_are_reported_once(language_models, tmp_path, targets, message):
+    model = random_model(random.Random(1), [b"a"])
+    model.entries = [
+        naive.Entry((b"a",), tuple(target.encode().split()), (-1.0,) * model.tables[0], counts=(1, 1, 1))
+        for target in targets
+    ]
+    model.kind = ""
+    model.weights.pop("LexicalReordering", None)
+    loaded = MosesModel.read(str(write_model(model, tmp_path / "model", language_models.paths[0])))
+    translator, _ = loaded.load(b"a\n")
+    watch = RecordingWatch()
+    loaded.report_reading(translator.table.targets, translator.table.target_symbols, watch)
+    assert len(watch.warned) == (message is not None)
+    assert all(f"{loaded.shown_tables}: {message}" in warning for warning in watch.warned)
