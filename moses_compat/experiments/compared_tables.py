@@ -529,7 +529,7 @@ def tuned_run(
 
         result = tune(
             decode, references, model.weights[model.tuneable], "mira", iterations=plan.iterations, seed=seed,
-            report=runs.append,
+            fixed=decoder.fixed, report=runs.append,
         )  # fmt: skip
         tick((plan.iterations - len(runs)) * len(sentences))
         weights = decoder.all_weights(result.weights)

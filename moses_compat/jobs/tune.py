@@ -149,7 +149,7 @@ def tune_model(
     truth = [translator.table.target_symbols.read_lines(text, add=False) for text in references]
     result = tune(
         decode, truth, model.weights[model.tuneable], options.algorithm, iterations=options.iterations,
-        restarts=options.restarts, patience=options.patience, seed=options.seed,
+        restarts=options.restarts, patience=options.patience, seed=options.seed, fixed=decoder.fixed,
         report=lambda run: report(run, named(run.weights)),
     )  # fmt: skip
     return result, named(result.weights)

@@ -111,6 +111,36 @@ def test_weights_with_tuneable_false_are_kept(model):
     assert sum(abs(w) for name in TUNED if name != "PhrasePenalty0" for w in weights[name]) == pytest.approx(1)
 
 
+def fixed_score(model, first):
+    """Write an ini in which the wrong score has the fixed weight 2 and the right one begins with `first`."""
+    text = INI.format(penalty="").replace("path=./table", "path=./table tuneable-components=true,false")
+    write(model / "fixed.ini", text.replace("TranslationModel0= 0.1 0.5", f"TranslationModel0= {first} 2").encode())
+
+
+@pytest.mark.parametrize("algorithm", ["mira", "pro"])
+def test_a_weight_is_tuned_against_a_fixed_one(model, algorithm):
+    fixed_score(model, 1)
+    assert run(model, "-q", "--algorithm", algorithm, ini="fixed.ini").code == 0
+    right, wrong = read_moses_ini(str(model / "tuned.ini")).weights["TranslationModel0"]
+    assert wrong == 2
+    assert right > 2
+    outcome = run_inside("decode", "--moses-ini", model / "tuned.ini", model / "dev.src", "-q")
+    reference = read(model / "dev.ref").split()
+    matches = sum(a == b for a, b in zip(outcome.out.split(), reference, strict=True))
+    assert matches > 0.9 * len(reference)
+
+
+def test_the_start_is_decoded_and_kept_as_it_is_next_to_fixed_weights(model):
+    fixed_score(model, 4)
+    outcome = run(model, "--iterations", 1, "--json", model / "json", ini="fixed.ini")
+    assert "no run was better than the start, whose weights are kept" in outcome.err
+    before, after = (read_moses_ini(str(model / name)).weights for name in ("fixed.ini", "tuned.ini"))
+    for name in TUNED:
+        assert after[name] == pytest.approx(before[name], rel=1e-8)
+    # With weights that are normalised except for the fixed one, the wrong words would win.
+    assert json.loads(read(model / "json"))["bleu_at_start"] > 90
+
+
 def test_candidates_are_those_of_the_decoder(model):
     described = MosesModel.read(str(model / "moses.ini"))
     translator, text = described.load((model / "dev.src").read_bytes() + b"\n")
@@ -128,7 +158,9 @@ def test_candidates_are_those_of_the_decoder(model):
     assert result.sentence.tolist() == [s for s, translation in enumerate(expected) for _ in range(len(translation))]
     words = [reweighted.words(t, d).tolist() for t in expected for d in range(len(t))]
     assert [row.tolist() for row in result.words] == words
-    np.testing.assert_allclose(result.features, np.concatenate([t.features[:, tuned] for t in expected]), rtol=1e-6)
+    features = np.concatenate([t.features for t in expected])
+    fixed = features[:, :1] * described.weights[0]
+    np.testing.assert_allclose(result.features, np.column_stack([features[:, tuned], fixed]), rtol=1e-6)
     assert words[-1] == []
 
 

@@ -88,7 +88,7 @@ def command(
 
     The decoder translates the development set, an optimiser searches for weights with a higher BLEU on all translations
     so far, and so on.  The weights of the run with the best BLEU are written; everything else in the ini is unchanged.
-    Weights with `tuneable=false` are not tuned.
+    Weights with `tuneable=false` are not tuned; the others are tuned relative to them.
 
     A development set that is unrelated to the model is refused: out of vocabulary, in another form (lower-cased,
     tokenised), or with references that are unrelated or shifted by up to 5 lines.  Unrelated references of 10 lines

@@ -2,6 +2,10 @@
 
 Modelled on mert-moses.pl: the n-best lists of all runs are kept, a run's quality is the BLEU of its own first
 candidates, and the weights of the best run are returned (as with --return-best-dev), not the last ones.
+
+Some weights may be fixed.  To the optimisers, the features with fixed weights are one more feature: their weighted sum.
+Its weight is tuned like the others.  Because only ratios of weights matter, all weights are then multiplied by the
+factor that makes it 1, and the decoder uses the fixed weights unchanged.
 """
 
 from __future__ import annotations
@@ -25,6 +29,8 @@ ALGORITHMS: dict[str, Optimiser] = {"mira": optimisers.optimise_mira, "pro": opt
 
 # mert-moses.pl stops when no weight changes by more than this.
 _SMALLEST_CHANGE = 1e-5
+# The weight of the sum of fixed features stays positive: an update reduces it at most to this share.
+_LEAST_SHARE_OF_FIXED = 0.5
 # A restart multiplies or divides each weight by up to this factor.
 _LARGEST_FACTOR = 2.0
 
@@ -32,6 +38,9 @@ _LARGEST_FACTOR = 2.0
 @dataclass(frozen=True)
 class NBestDecoder:
     """A decoder of the development set, called with the weights that are tuned.
+
+    The candidates have the tuned features and, if a weight that is not tuned differs from 0, a last feature: the
+    weighted sum of the features that are not tuned.
 
     Args:
         translator: the model, with the values of the weights that are not tuned.
@@ -51,6 +60,16 @@ class NBestDecoder:
     threads: int = 1
     tick: Callable[[], None] = lambda: None
 
+    @property
+    def fixed(self) -> bool:
+        """Whether a weight that is not tuned differs from 0."""
+        return bool(self._fixed_weights.any())
+
+    @property
+    def _fixed_weights(self) -> Weights:
+        """The weights that are not tuned, 0 for the tuned ones; float64, shape (F,)."""
+        return np.where(self.tuned, 0.0, self.translator.weights)
+
     def all_weights(self, weights: Weights) -> Weights:
         """Return the tuned weights together with the others, float64, shape (F,)."""
         whole = self.translator.weights.copy()
@@ -66,17 +85,22 @@ class NBestDecoder:
         """
         translator = self.translator.with_weights(self.all_weights(weights))
         counts, features, words = [], [], []
+        fixed, fixed_weights = self.fixed, self._fixed_weights
         for translation in translator.translate_all(
             self.sentences, self.options, self.n_best, threads=self.threads, runner=runner
         ):
             counts.append(len(translation))
-            features.append(translation.features[:, self.tuned].astype(np.float32))
+            columns = translation.features[:, self.tuned]
+            if fixed:
+                # A sum over each row separately: equal candidates of different runs have the same sum, to the last bit.
+                columns = np.column_stack([columns, (translation.features * fixed_weights).sum(axis=1)])
+            features.append(columns.astype(np.float32))
             targets = translator.table.targets.select(translation.steps.entries)
             words.append(Phrases(targets.offsets[translation.steps.offsets], targets.words))
             self.tick()
         return NBest(
             np.repeat(np.arange(len(counts), dtype=np.int32), counts),
-            np.concatenate([np.zeros((0, int(self.tuned.sum())), np.float32), *features]),
+            np.concatenate([np.zeros((0, int(self.tuned.sum()) + fixed), np.float32), *features]),
             Phrases.concatenate(words),
         )
 
@@ -130,6 +154,7 @@ def tune(
     start: npt.ArrayLike,
     algorithm: str | Optimiser = "mira",
     *,
+    fixed: bool = False,
     iterations: int = 25,
     restarts: int = 1,
     patience: int = 5,
@@ -144,8 +169,11 @@ def tune(
     Args:
         decode: returns the n-best lists of the whole development set under given weights.
         references: R references of S sentences each, word ids as in the n-best lists.
-        start: shape (F,), weights to begin with, not all 0; only their ratios matter.
+        start: shape (F,), weights to begin with, not all 0; only their ratios matter, except for `fixed`.
         algorithm: `mira`, `pro`, or a function.
+        fixed: whether the n-best lists have one more feature than there are weights, the last one, whose weight is
+            always 1.  The weights are then not normalised, unless this feature is the same in all candidates of each
+            sentence; the first run decodes with `start` as it is.
         iterations: maximum number of decoder runs of a restart.
         restarts: number of starts: first from `start`, then from random changes of it (see `perturbed`).
         patience: see above.
@@ -161,7 +189,7 @@ def tune(
     if isinstance(algorithm, str) and algorithm not in ALGORITHMS:
         raise ValueError(f"{algorithm!r} is not one of {', '.join(ALGORITHMS)}")
     optimise = ALGORITHMS[algorithm] if isinstance(algorithm, str) else algorithm
-    start_weights = normalised(start)
+    start_weights = normalised(np.append(start, 1.0) if fixed else start)
     runs: list[TuningRun] = []
     reasons = []
     for restart in range(restarts):
@@ -171,11 +199,12 @@ def tune(
         best_here = -1.0
         since_best = 0
         for number in range(1, iterations + 1):
-            n_best = decode(weights)
+            decoded_with = _without_fixed(weights, pool) if fixed else weights
+            n_best = decode(decoded_with)
             bleu = first_best_bleu(n_best, references)
             new = pool.add(n_best)
             best = bleu > max((run.bleu for run in runs), default=-1.0)
-            runs.append(TuningRun(restart, number, weights, bleu, new, len(pool), best))
+            runs.append(TuningRun(restart, number, decoded_with, bleu, new, len(pool), best))
             report(runs[-1])
             since_best = 0 if bleu > best_here else since_best + 1
             best_here = max(best_here, bleu)
@@ -189,10 +218,22 @@ def tune(
                 reasons.append("the decoder found no new hypotheses")
                 break
             before, weights = weights, optimise(pool, weights, int(rng.integers(1 << 31)))
+            if fixed:
+                weights = normalised(np.append(weights[:-1], max(weights[-1], _LEAST_SHARE_OF_FIXED * before[-1])))
             if np.abs(weights - before).max() < _SMALLEST_CHANGE:
                 reasons.append(f"no weight changed by {_SMALLEST_CHANGE:g}")
                 break
     return TuningResult(max(runs, key=lambda run: run.bleu), runs, reasons)
+
+
+def _without_fixed(weights: Weights, pool: CandidatePool) -> Weights:
+    """Return all weights but the last, multiplied by the factor that makes the last one 1.
+
+    They are normalised instead if the last feature does not affect any choice between the candidates in the pool.
+    """
+    if len(pool) and not pool.varies()[-1]:
+        return normalised(weights[:-1])
+    return weights[:-1] / weights[-1]
 
 
 def perturbed(weights: Weights, rng: np.random.Generator) -> Weights:

@@ -22,6 +22,12 @@ def decoded(tmp_path_factory):
     return (*translator_of(model, sentences, languages.ours[0]), search_options(model))
 
 
+def copies(translator, translation, derivation):
+    """Return the number of copied words in a derivation."""
+    first, last = translation.steps.offsets[derivation : derivation + 2]
+    return int(translator.table.copies[translation.steps.entries[first:last]].sum())
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_candidates_are_those_of_the_translator_with_the_tuned_weights(decoded, threads):
     translator, texts, options = decoded
@@ -45,9 +51,16 @@ def test_candidates_are_those_of_the_translator_with_the_tuned_weights(decoded, 
     ]
     assert [row.tolist() for row in result.words] == words
     assert result.features.dtype == np.float32
-    np.testing.assert_allclose(
-        result.features, np.concatenate([translation.features[:, tuned] for translation in expected]), rtol=1e-6
-    )
+    features = np.concatenate([translation.features for translation in expected])
+    np.testing.assert_allclose(result.features[:, :-1], features[:, tuned], rtol=1e-6)
+    assert decoder.fixed
+    np.testing.assert_allclose(result.features[:, -1], features[:, [0, 2]] @ before[[0, 2]], rtol=1e-5, atol=1e-6)
+    totals = result.features @ np.append(weights, 1)
+    scores = np.concatenate([translation.steps.scores for translation in expected])
+    unknown = [
+        -100 * translator.features.unknown_weight * copies(translator, t, d) for t in expected for d in range(len(t))
+    ]
+    np.testing.assert_allclose(totals + unknown, scores, rtol=1e-5, atol=1e-4)
 
 
 def test_no_sentences_have_no_candidates(decoded):
@@ -102,6 +115,53 @@ def test_the_best_run_wins_not_the_last():
     assert inputs[0] == [0.5, 0.5]
     assert inputs[1] == normalised([0.6, 0.5]).tolist()
     assert result.reasons == ["6 runs were completed"]
+
+
+def with_fixed(values, words=((1,), (2,))):
+    """Return an n-best list of one sentence with these values of the last feature, the sum of fixed ones."""
+    known = new_candidates(*words)
+    return NBest(known.sentence, np.column_stack([known.features, np.float32(values)]), known.words)
+
+
+def test_weights_keep_their_ratio_to_fixed_ones():
+    inputs, pools = [], []
+
+    def decode(weights):
+        inputs.append(weights.tolist())
+        return with_fixed([-1, -2])
+
+    def follow(pool, weights, seed):
+        pools.append(pool.features.shape[1])
+        return normalised([1, -3, 4])
+
+    result = tune(decode, REFERENCE, [6, 2], follow, fixed=True, iterations=2)
+    # The start is not normalised; the weight of the last feature becomes 1.
+    np.testing.assert_allclose(inputs, [[6, 2], [1 / 4, -3 / 4]], rtol=1e-12)
+    assert pools == [3]
+    assert [run.weights.tolist() for run in result.runs] == inputs
+
+
+def test_the_weight_of_the_fixed_features_stays_positive():
+    inputs = []
+
+    def decode(weights):
+        inputs.append(weights.tolist())
+        return with_fixed([-1, -2])
+
+    tune(decode, REFERENCE, [3, 1], lambda pool, weights, seed: normalised([8, 1, -1]), fixed=True, iterations=2)
+    # Its share was 1/5, and is 1/10 now.
+    np.testing.assert_allclose(inputs[1], [8, 1], rtol=1e-12)
+
+
+def test_fixed_features_without_effect_do_not_matter():
+    inputs = []
+
+    def decode(weights):
+        inputs.append(weights.tolist())
+        return with_fixed([-1, -1])
+
+    tune(decode, REFERENCE, [3, 1], lambda pool, weights, seed: normalised([1, 1, 2]), fixed=True, iterations=2)
+    np.testing.assert_allclose(inputs, [[3, 1], [0.5, 0.5]], rtol=1e-12)
 
 
 def test_tuning_stops_without_improvement():
