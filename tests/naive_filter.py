@@ -71,5 +71,6 @@ def threshold_lines(data, thresholds, keep_words=False):
         group = range(first, last)
         words = [token for token in naive.tokens(lines[first].source) if not naive.is_label(token)]
         if keep_words and len(words) == 1 and not kept & set(group):
-            kept.add(max(group, key=lambda i: (min(lines[i].values[c] / t for c, t in thresholds.items()), -i)))
+            margins = [min((lines[i].values[c] - t) / abs(t or 1) for c, t in thresholds.items()) for i in group]
+            kept.add(first + margins.index(max(margins)))
     return b"".join(data[lines[i].start : lines[i].end] for i in sorted(kept))

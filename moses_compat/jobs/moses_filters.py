@@ -269,8 +269,8 @@ def threshold_table(
     Args:
         thresholds: 0-based score column -> threshold.
         scan: settings for reading the table.
-        keep_words: if no entry of a one-word source would be left, keep the one whose lowest score, relative to its
-            threshold, is the highest; a word without an entry is unknown to the decoder.
+        keep_words: if no entry of a one-word source would be left, keep the one with the highest minimum over the
+            columns of (score - threshold) / |threshold|; a word without an entry is unknown to the decoder.
 
     Raises:
         DataError: the table is damaged, has a malformed line and `scan.on_error` is `fail`, or has no such column; or,
@@ -278,6 +278,7 @@ def threshold_table(
     """
     columns = sorted(thresholds)
     limits = np.array([thresholds[column] for column in columns])
+    scales = np.where(limits == 0, 1, np.abs(limits))
     order = SourceOrder(source, scan, needed=keep_words)
 
     def work(raw: RawBlock) -> tuple[SourceLook | None, tuple[RawBlock, bytes, ThresholdCounts]]:
@@ -289,7 +290,7 @@ def threshold_table(
         passes = (block.columns >= limits - np.abs(limits) * _TOLERANCE).all(axis=1)
         protected = 0
         if keep_words:
-            saved = _last_of_words(block, passes, (block.columns / limits).min(axis=1))
+            saved = _last_of_words(block, passes, ((block.columns - limits) / scales).min(axis=1))
             protected = int(saved.sum())
             passes |= saved
         keep &= passes | block.malformed

@@ -26,3 +26,9 @@ def test_threshold_filter_names_a_missing_column():
     outcome = run_inside("threshold-filter", "7:0.1", stdin=TABLE)
     assert outcome.code == 1
     assert outcome.message.endswith("standard input:1: column 7 (from 0) was requested, but entries have 4 scores")
+
+
+def test_a_word_keeps_its_best_entry_below_a_negative_threshold():
+    table = b"a ||| bad ||| 0.5 -0.9\na ||| good ||| 0.5 -0.6\nb ||| z ||| 0.5 0.3\n"
+    outcome = run_inside("threshold-filter", "1:-0.5", "--keep-words", "-q", stdin=table)
+    assert outcome.out == table.partition(b"\n")[2]

@@ -1,6 +1,7 @@
 """filter-pt and threshold filters compared with naive versions on many kinds of tables."""
 
 import io
+import random
 
 import numpy as np
 import pytest
@@ -226,6 +227,19 @@ def test_threshold_equals_the_naive_filter(tmp_path, name, limits, keep_words, s
     expected = naive_filter.threshold_lines(table, thresholds, keep_words)
     assert read(out) == expected
     assert counts.kept == len(naive.split_lines(expected))
+
+
+@for_each("limits", [{1: -0.5}, {0: -0.01, 1: -0.5}, {0: 0.6, 1: -0.5}, {0: 0.6, 1: 0.5}, {1: 0.0}])
+def test_the_kept_entry_of_a_word_is_the_nearest_to_its_thresholds(tmp_path, limits):
+    """Logarithmic scores are negative, as are their thresholds."""
+    rng = random.Random(4)
+    rows = [(f"w{k // 4}", f"t{k % 4}", rng.uniform(-1, 0.5), rng.uniform(-2, 0.4)) for k in range(400)]
+    table = "".join(f"{source} ||| {target} ||| {a:.3f} {b:.3f}\n" for source, target, a, b in rows).encode()
+    path, out = write(tmp_path / "table", table), tmp_path / "out"
+    with Input(str(path)) as source, Output(str(out)) as output:
+        counts = threshold_table(source, output, limits, TableScan(), keep_words=True)
+    assert read(out) == naive_filter.threshold_lines(table, limits, True)
+    assert counts.protected > 5
 
 
 def test_a_score_equal_to_its_threshold_is_kept(tmp_path):
