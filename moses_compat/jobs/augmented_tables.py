@@ -11,7 +11,7 @@ import heapq
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -337,14 +337,19 @@ def write_augmented(
     """
     words = sorted((word.encode(*TEXT) for word in new), key=_key)
     keys = [_key(word) for word in words]
+    raws = scan.raw_blocks(source)
+    head = _up_to_first_entry(raws)
+    if not head:
+        return 0
+    form = _form(head[-1])
 
-    def lines(first: int, last: int, form: LineForm) -> list[bytes]:
+    def lines(first: int, last: int) -> list[bytes]:
         return [new_lines(word, form) for word in words[first:last]]
 
     def work(raw: RawBlock) -> tuple[RawBlock, _Piece]:
         block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
         passes = scan.passes(source.name, block.malformed, faults)
-        groups, form = _Groups(block), _form(raw)
+        groups = _Groups(block)
         if not groups.ascending:
             raise not_sorted(source.name, raw.first_entry)
         text = annotated_lines(block, np.ones((len(block), columns)), passes).tobytes()
@@ -355,26 +360,35 @@ def write_augmented(
             text += b"\n"
             offsets[-1] += 1
         parts, at = list[bytes](), 0
-        for key, more in zip(keys[first:last], lines(first, last, form), strict=True):
+        for key, more in zip(keys[first:last], lines(first, last), strict=True):
             begin, end = (int(offsets[row]) for row in groups.rows(key))
             parts += [text[at:begin], _merged(text[begin:end], more)]
             at = end
-        return raw, _Piece(groups.first, groups.last, first, last, form, output.encode(b"".join([*parts, text[at:]])))
+        return raw, _Piece(groups.first, groups.last, first, last, output.encode(b"".join([*parts, text[at:]])))
 
     written, total = 0, 0
-    piece: _Piece | None = None
-    for raw, next_piece in run(scan.raw_blocks(source), work, scan.threads):
-        if piece is not None and next_piece.first_key <= piece.last_key:
+    last_key: bytes | None = None
+    for raw, piece in run(itertools.chain(head, raws), work, scan.threads):
+        if last_key is not None and piece.first_key <= last_key:
             raise not_sorted(source.name, raw.first_entry)
-        piece = next_piece
-        output.write(output.encode(b"".join(lines(written, piece.first, piece.form))))
+        last_key = piece.last_key
+        output.write(output.encode(b"".join(lines(written, piece.first))))
         output.write(piece.data)
         written = piece.last
         total += raw.lines
         scan.progress(raw.position, total)
-    if piece is not None:
-        output.write(output.encode(b"".join(lines(written, len(words), piece.form))))
+    output.write(output.encode(b"".join(lines(written, len(words)))))
     return total
+
+
+def _up_to_first_entry(raws: Iterator[RawBlock]) -> list[RawBlock]:
+    """Read the blocks up to the first one with a well-formed entry."""
+    head = []
+    for raw in raws:
+        head.append(raw)
+        if raw.scores >= 0:
+            break
+    return head
 
 
 @dataclass(frozen=True)
@@ -385,7 +399,6 @@ class _Piece:
     last_key: bytes
     first: int
     last: int
-    form: LineForm
     data: bytes
 
 
@@ -438,10 +451,11 @@ def _key(word: bytes) -> bytes:
 
 
 def _form(raw: RawBlock) -> LineForm:
-    """Return the format of the first line; an invalid joint count is treated as missing."""
-    offsets = raw.line_offsets[:2]
-    fields = raw.text[: offsets[1]].tobytes().count(b"|||") + 1
-    values, derived = line_counts(raw.text[: offsets[1]], offsets)
+    """Return the format of the first well-formed entry, or line; an invalid joint count is treated as missing."""
+    block, _ = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
+    row = int(np.argmin(block.malformed))
+    text = raw.text[raw.line_offsets[row] : raw.line_offsets[row + 1]]
+    values, derived = line_counts(text, np.array([0, len(text)]))
     sides = int(np.count_nonzero(~np.isnan(values[0, :OF_PAIR])))
     joint = not np.isnan(values[0, OF_PAIR]) and not derived[0]
-    return LineForm(raw.scores, fields, OF_PAIR + 1 if joint else sides)
+    return LineForm(raw.scores, text.tobytes().count(b"|||") + 1, OF_PAIR + 1 if joint else sides)

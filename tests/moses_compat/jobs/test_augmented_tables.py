@@ -172,6 +172,21 @@ def test_other_forms_and_malformed_lines(tmp_path):
     assert len(augmented(tmp_path, lines, new, 1, on_error="skip").splitlines()) == 3
 
 
+@pytest.mark.parametrize("on_error", ["skip", "keep"])
+@pytest.mark.parametrize("block_bytes", [1, 64, 1000])
+def test_new_lines_have_the_form_of_the_first_entry(tmp_path, on_error, block_bytes):
+    words = "!", "aa", "z"
+    malformed = ["# ||| x\n", "# ||| y ||| 1 x\n", "b ||| x ||| 1 1 1 1 1\n"]
+    known = [f"{word} ||| x ||| 1 1 1 1 ||| 0-0 ||| 3 2 1 ||| |||\n" for word in "ac"]
+    new = [f"{word} ||| y ||| 0.5 0.25 0.125 1 2.71828 ||| 0-0 ||| 1 1 1 ||| |||\n" for word in words]
+    known_and_new = [line.replace("1 1 1 1 |||", "1 1 1 1 1 |||") for line in known] + new
+    result = augmented(
+        tmp_path, sorted(malformed + known), {word: [entry("y", 0)] for word in words}, 1,
+        on_error=on_error, block_bytes=block_bytes,
+    )  # fmt: skip
+    assert result == "".join(sorted(known_and_new + malformed * (on_error == "keep")))
+
+
 def test_lines_of_a_source_stay_in_their_order():
     assert _merged(b"a ||| y\na ||| b\n", b"a ||| a\na ||| z\n") == b"a ||| a\na ||| y\na ||| b\na ||| z\n"
 
