@@ -111,7 +111,7 @@ def threshold_sweep(value: str) -> list[float]:
     try:
         first, last, step = (float(part) for part in value.split(":"))
         count = round((last - first) / step)
-        if step <= 0 or count < 0 or count > 10_000:
+        if step <= 0 or last < first or count > 10_000:
             raise ValueError
     except (ValueError, OverflowError, ZeroDivisionError) as error:
         raise click.BadParameter(f"{value!r} is not FIRST:LAST:STEP, as in 0.4:0.8:0.1") from error

@@ -49,6 +49,7 @@ def test_values(kind, text, value):
         (finite_number, "nan", "'nan' is not a finite number"),
         (column_pair, "0,1", "'0,1' is not two column numbers from 1, as in 5,6"),
         (threshold_sweep, "0:1:0", "'0:1:0' is not FIRST:LAST:STEP, as in 0.4:0.8:0.1"),
+        (threshold_sweep, "0.8:0.75:0.2", "'0.8:0.75:0.2' is not FIRST:LAST:STEP, as in 0.4:0.8:0.1"),
         (Share(), "30", "30 is not in the range 0<=x<=1; for 30 in a hundred write 30%"),
         (Share(), "130%", r"1.3 is not in the range 0<=x<=1\.$"),
         (Share(min_open=True), "0%", "is not in the range 0<x<=1"),
