@@ -47,6 +47,16 @@ def composed(first, second):
     return collected
 
 
+def smaller(a, b):
+    """Return the smaller number; NaN if either is NaN."""
+    return math.nan if math.isnan(a + b) else min(a, b)
+
+
+def first_known(counts):
+    """Return the first count that is not NaN; NaN if there is none."""
+    return next((count for count in counts if not math.isnan(count)), math.nan)
+
+
 def pivoted(pivots, keep=0, least=0.0, least_counts=False, columns=(), similarities=False, orientations=False):
     """Return `Made` by (source, target), in the order of the lines.
 
@@ -57,7 +67,7 @@ def pivoted(pivots, keep=0, least=0.0, least_counts=False, columns=(), similarit
     source_counts = defaultdict(dict)
     for number, (first, second) in enumerate(pivots):
         for near in sorted(first, key=TableLine.key):
-            source_counts[near.source][number] = near.counts[1]
+            source_counts[near.source].setdefault(number, []).append(near.counts[1])
             for far in second:
                 weight = near.scores[2] * far.scores[2]
                 if near.target == far.source and min(near.scores[2], far.scores[2]) >= least and weight > 0:
@@ -79,16 +89,21 @@ def pivoted(pivots, keep=0, least=0.0, least_counts=False, columns=(), similarit
             for way in range(2):
                 scores.append(math.exp(2 * near.similarity(way) * far.similarity(way) - 2))
         if least_counts:
-            joint = sum(min(a.counts[2], b.counts[2]) for _, a, b in paths)
+            joint = sum(smaller(a.counts[2], b.counts[2]) for _, a, b in paths)
         else:
-            joint = sum(min(a.counts[2] * b.scores[2], a.scores[0] * b.counts[2]) for _, a, b in paths)
-        of_target = {number: b.counts[0] for number, _, b in paths}
+            joint = sum(smaller(a.counts[2] * b.scores[2], a.scores[0] * b.counts[2]) for _, a, b in paths)
+        target_counts = defaultdict(list)
+        for language, _, last in paths:
+            target_counts[language].append(last.counts[0])
+        of_target, of_source = (
+            sum(map(first_known, lists.values())) for lists in (target_counts, source_counts[source])
+        )
         points = sorted({(t, s) for s, m in near.points for n, t in far.points if m == n})
         oriented = []
         if orientations:
             rows = [composed(a.orientations, b.orientations) for _, a, b in paths]
             oriented = [sum(w * row[k] for w, row in zip(weights, rows, strict=True)) / sum(weights) for k in range(6)]
-        counts = [sum(of_target.values()), sum(source_counts[source].values()), joint]
+        counts = [of_target, of_source, joint]
         lines[source, target] = Made(paths, scores, counts, [(s, t) for t, s in points], oriented)
     order = sorted(lines, key=lambda pair: f"{pair[0]} ||| {pair[1]} ||| ".encode())
     if keep:

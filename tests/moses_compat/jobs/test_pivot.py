@@ -1,6 +1,7 @@
 """Pivot tables compared with naive Python."""
 
 import math
+import random
 from dataclasses import replace
 
 import pytest
@@ -239,6 +240,37 @@ def test_tables_without_counts(tmp_path):
     ] * 2
     with pytest.raises(DataError, match=r"0-0.gz:1: the entry has no joint count; --counts needs"):
         pivot(replace(request, count_use=CountUse("--counts")))
+
+
+def test_entries_without_counts(tmp_path):
+    """The count of a phrase is known if any of its entries has it."""
+    rng = random.Random(1)
+    pivots = triangle(2, 2)
+    for line in (line for tables in pivots for lines in tables for line in lines):
+        if rng.random() < 0.5:
+            line.counts = [math.nan] * 3
+    pivot(request_of(tmp_path, pivots))
+    expected = pivoted(pivots)
+    _, result = lines_of(tmp_path / "out")
+    for pair, entry in expected.items():
+        counts = [float(number) for number in result[pair][2].split()]
+        assert counts == ([] if math.isnan(sum(entry.counts)) else pytest.approx(entry.counts, rel=2e-5))
+    assert sum(not counts.split() for _, _, counts, *_ in result.values()) not in {0, len(result)}
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("uncounted_first", [False, True])
+def test_the_first_known_count_of_a_phrase(tmp_path, side, uncounted_first):
+    counted, uncounted = "zb"[uncounted_first], "bz"[uncounted_first]
+    counted, uncounted = ("k", "b") if uncounted_first else ("b", "k")
+    end = "0.5 0.5 0.5 0.5 ||| 0-0 |||{} ||| |||\n"
+    first = f"a ||| {counted} ||| {end.format(' 10 10 5')}", f"a ||| {uncounted} ||| {end.format('')}"
+    second = f"{counted} ||| c ||| {end.format(' 10 10 5')}", f"{uncounted} ||| c ||| {end.format('')}"
+    tables = (first, second[:1]) if side == "source" else (first[:1], second)
+    names = [str(write(tmp_path / str(k), "".join(sorted(lines)).encode())) for k, lines in enumerate(tables)]
+    pivot(PivotRequest([names], str(tmp_path / "out"), scan=TableScan(force=True)))
+    _, result = lines_of(tmp_path / "out")
+    assert result["a", "c"][2] == "10 10 2.5"
 
 
 def test_shuffled_tables_are_sorted_first(tmp_path):

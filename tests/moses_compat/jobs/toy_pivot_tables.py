@@ -59,10 +59,11 @@ def triangle(seed, pivots=1):
 
 
 def table_text(lines, scores=4):
-    """Return a phrase table."""
+    """Return a phrase table; unknown counts (NaN) are left out."""
     rows = [
         f"{line.source} ||| {line.target} ||| {' '.join(map(repr, line.scores[:scores]))} ||| "
-        f"{' '.join(f'{s}-{t}' for s, t in line.points)} ||| {' '.join(map(str, line.counts))} ||| |||\n"
+        f"{' '.join(f'{s}-{t}' for s, t in line.points)} ||| "
+        f"{' '.join(str(count) for count in line.counts if not math.isnan(count))} ||| |||\n"
         for line in lines
     ]
     return "".join(sorted(rows, key=str.encode)).encode()
