@@ -138,6 +138,14 @@ def test_mismatched_texts_are_reported(texts, tmp_path):
     assert "looks" not in none
 
 
+@pytest.mark.parametrize(("translation", "warns"), [("a big dog .", False), ("it 's a dog .", True), ("R & D .", True)])
+def test_only_a_text_with_something_to_escape_lacks_escapes(tmp_path, translation, warns):
+    reference = write(tmp_path / "ref", b"it &apos;s a dog .\n" * 3)
+    system = write(tmp_path / "hyp", (translation.lower() + "\n").encode() * 3)
+    result = text_of(system, "-r", reference, "--metrics", "bleu", "--samples", 20)
+    assert (f"Warning: {reference} looks escaped for Moses (&apos;), {system} does not." in result) == warns
+
+
 def test_bytes_that_are_not_utf8_and_line_ends(texts, tmp_path):
     latin = write(tmp_path / "latin.en", TRUTH.replace("bike", "caf\xe9").replace("\n", "\r\n").encode("latin-1"))
     same = write(tmp_path / "same.en", TRUTH.replace("bike", "caf\xe9").removesuffix("\n").encode("latin-1"))

@@ -169,12 +169,15 @@ def test_results_depend_on_no_randomness_but_the_seed(monkeypatch):
 @pytest.mark.parametrize(
     ("lines", "form"),
     [
-        (["A man , a dog .", "Mr. Smith sleeps ."], TextForm(True, False, False)),
-        (["A man, a dog.", "It sleeps."], TextForm(False, False, False)),
+        (["A man , a dog .", "Mr. Smith sleeps ."], TextForm(True, False, None)),
+        (["A man, a dog.", "It sleeps."], TextForm(False, False, None)),
         (["the dog &apos;s ball ."], TextForm(True, True, True)),
-        (["two dogs"], TextForm(False, True, False)),
-        (["12 3"], TextForm(False, False, False)),
-        ([], TextForm(False, False, False)),
+        (["two dogs"], TextForm(False, True, None)),
+        (["12 3"], TextForm(False, False, None)),
+        (["a dog 's ball ."], TextForm(True, True, False)),
+        (["AT & T"], TextForm(False, False, False)),
+        (["a \udcff [ b ]"], TextForm(False, True, False)),
+        ([], TextForm(False, False, None)),
     ],
 )
 def test_how_text_was_prepared_is_guessed(lines, form):
