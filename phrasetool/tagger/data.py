@@ -69,6 +69,15 @@ class TaggedSentence:
             tokens.extend(pieces)
         return tokens, tags
 
+    def as_examples(self, language: str) -> list[tuple[list[str], list[str]]]:
+        """Return the sentence in words and, where Moses tokenises it differently, in Moses' tokens, with their tags.
+
+        Args:
+            language: see `as_moses`.
+        """
+        plain, moses = self.as_words(), self.as_moses(language)
+        return [plain] if moses is None or moses == plain else [plain, moses]
+
 
 def moses_pieces(form: str, language: str) -> list[str]:
     """Split a token at apostrophes between letters, as Moses' tokeniser does.
@@ -182,8 +191,13 @@ def learnt_tags(treebanks: Treebanks, min_joint: int) -> tuple[str, ...]:
     return (*UPOS, *sorted(tag for tag, count in counts.items() if count >= min_joint))
 
 
+def count_examples(treebanks: Treebanks) -> int:
+    """Return the number of training examples of treebanks; see `TaggedSentence.as_examples`."""
+    return sum(len(one.as_examples(language)) for language, sentences in treebanks.items() for one in sentences)
+
+
 def tagger_examples(treebanks: Treebanks, tags: Sequence[str], buckets: int) -> TaggerExamples:
-    """Make training examples: each sentence in words and, where Moses tokenises it differently, in Moses' tokens.
+    """Make training examples; see `TaggedSentence.as_examples`.
 
     Args:
         treebanks: training sentences.
@@ -198,8 +212,7 @@ def tagger_examples(treebanks: Treebanks, tags: Sequence[str], buckets: int) -> 
     lengths: list[int] = []
     for language, sentences in treebanks.items():
         for sentence in sentences:
-            plain, moses = sentence.as_words(), sentence.as_moses(language)
-            for forms, own in [plain] if moses is None or moses == plain else [plain, moses]:
+            for forms, own in sentence.as_examples(language):
                 words += [ids.setdefault((language, word), len(ids)) for word in forms]
                 lower += [ids.setdefault((language, word), len(ids)) for word in lower_cased(forms)]
                 numbers += [tag_numbers.get(tag, NO_TAG) for tag in own]

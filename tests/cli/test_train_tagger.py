@@ -3,6 +3,7 @@ import json
 import pytest
 
 from phrasetool.tagger.model import TaggerModel
+from phrasetool_cli.progress import ItemProgress
 from tests.commands import run_inside, write
 from tests.toy_treebanks import FAST, treebank_file
 
@@ -43,6 +44,23 @@ def test_train_inspect_and_evaluate(banks, tmp_path):
     report = json.loads((tmp_path / "e.json").read_text())
     assert report["accuracy"] == model.training["development"]["de"]["accuracy"] > 0.9
     assert f"  accuracy                 {report['accuracy']:6.1%}" in measured.out.decode()
+
+
+def test_the_progress_ends_at_its_total(banks, tmp_path, monkeypatch):
+    """A sentence that Moses tokenises differently is two examples."""
+    ends = []
+
+    class Recorded(ItemProgress):
+        def __exit__(self, *error):
+            ends.append((self._done, self._total))
+            super().__exit__(*error)
+
+    monkeypatch.setattr("phrasetool_cli.train.run.ItemProgress", Recorded)
+    dev = [x for name in ("en", "de") for x in ("--dev-treebank", name, treebank_file(tmp_path / name, name, 20, 2))]
+    outcome = train(*banks, *dev, "-o", tmp_path / "m", "--epochs", 2)
+    assert outcome.code == 0, outcome.err
+    ((done, total),) = ends
+    assert done == total > 2 * 120
 
 
 def test_without_a_development_set_a_share_is_held_out(banks, tmp_path):

@@ -101,6 +101,7 @@ def _train(inputs: TaggerInputs, run: RunOptions, values: dict[str, Any]) -> Tag
 
     from phrasetool.errors import DataError
     from phrasetool.nn.device import device_name
+    from phrasetool.tagger.data import count_examples
     from phrasetool.tagger.training import held_out_sentences, train_tagger
 
     watch = TerminalWatch(run.quiet)
@@ -127,7 +128,7 @@ def _train(inputs: TaggerInputs, run: RunOptions, values: dict[str, Any]) -> Tag
         )
 
     record = {"treebanks": [list(treebank) for treebank in inputs.treebanks]}
-    with run.progress(settings.epochs, count, "sentence") as progress:
+    with run.progress(settings.epochs, count_examples(treebanks), "example") as progress:
         training = run.training_run(device, watch, record=record, on_report=report, tick=progress.tick)
         trained = train_tagger(treebanks, development, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")

@@ -8,6 +8,7 @@ from phrasetool.tagger.data import (
     NO_TAG,
     UPOS,
     TaggedSentence,
+    count_examples,
     feature_rows,
     feature_texts,
     learnt_tags,
@@ -91,12 +92,13 @@ def test_joined_tags_are_learnt_where_they_are_frequent():
 
 
 def test_sentences_are_given_as_words_and_also_as_moses_splits_them_if_different():
-    result = tagger_examples({"de": [IM, PLAIN], "en": [ISNT]}, (*UPOS, "ADP+DET"), 101)
+    banks = {"de": [IM, PLAIN], "en": [ISNT]}
+    result = tagger_examples(banks, (*UPOS, "ADP+DET"), 101)
     words = ["In dem Haus", "Im Haus", "Das Haus", "is n't", "isn 't"]
     languages = ["de"] * 3 + ["en"] * 2
     tags = ["ADP DET NOUN", "ADP+DET NOUN", "DET NOUN", "AUX PART", "AUX PART"]
     assert result.lengths.tolist() == [3, 2, 2, 2, 2]
-    assert len(result) == 5
+    assert len(result) == count_examples(banks) == 5
     for number, (text, language, expected_tags) in enumerate(zip(words, languages, tags, strict=True)):
         part = slice(result.offsets[number], result.offsets[number + 1])
         assert np.array_equal(result.rows[result.words[part]], feature_rows(text.split(), language, 101))
