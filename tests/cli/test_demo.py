@@ -1,13 +1,17 @@
 """The files of the demo; `make demo` runs all of its steps."""
 
+import re
 import shlex
 import shutil
 
+import click
 import pytest
 
 from phrasetool.errors import PhraseToolError
 from phrasetool_cli.commands import demo as steps
+from phrasetool_cli.main import cli
 from tests.commands import run_inside
+from tests.test_documents import ROOT
 
 
 def test_the_suggested_commands_work(demo_files, monkeypatch):
@@ -21,6 +25,31 @@ def test_the_suggested_commands_work(demo_files, monkeypatch):
         words = shlex.split(line.partition("|")[0])[1:]
         outcome = run_inside(*words)
         assert outcome.code == 0, outcome.err
+
+
+def examples_of(command, context):
+    """Yield the examples in the help of a command and of its subcommands."""
+    yield (command.epilog or "").replace("\\\n", " ")
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            subcommand = command.get_command(context, name)
+            yield from examples_of(subcommand, click.Context(subcommand, parent=context))
+
+
+def test_examples_name_files_that_exist(demo_files):
+    """A file that an example names is written by the demo or an example, or belongs to the repository."""
+    files = {f"demo-output/{path.relative_to(demo_files / 'demo')}" for path in (demo_files / "demo").rglob("*")}
+    # Only the whole demo writes these.
+    files |= {f"demo-output/{name}" for name in re.findall(r"[a-z][\w-]*(?:\.\w+)+", steps._MADE)}
+    # In Moses, names of tables lack the suffix.
+    files |= {name.removesuffix(".gz") for name in files}
+    with click.Context(cli) as context:
+        text = "\n".join(examples_of(cli, context))
+    text = re.sub(r"(\S+){zh,en}", r"\1zh \1en", text)
+    files |= set(re.findall(r"(?:-o|>) (demo-output/\S+)", text))
+    named = set(re.findall(r"(?<!\S)(?:demo-output|examples)/\S+", text))
+    assert len(named) > 20
+    assert [name for name in named - files if name.startswith("demo-output") or not (ROOT / name).exists()] == []
 
 
 def test_a_folder_of_the_demo_is_replaced_but_no_other(demo_files, tmp_path):

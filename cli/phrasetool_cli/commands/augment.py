@@ -30,7 +30,7 @@ Example:
   phrasetool augment phrase-table.gz --text dev.de --text test.de --moses-ini moses.ini --moses-ini-out augmented.ini
   phrasetool augment phrase-table.gz --text test.de --reference test.en -o augmented.gz --list new.tsv
   phrasetool augment phrase-table.gz --text test.de --reordering-table reordering.gz --reordering-out more.gz
-  phrasetool augment demo-output/engine/phrase-table.gz --text examples/demo/corpus/test.eo -o - | head -3
+  phrasetool augment demo-output/engine/phrase-table.gz --text demo-output/engine/test.zh -o - | head -3
 """
 
 
