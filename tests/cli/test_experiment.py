@@ -2,12 +2,27 @@
 
 import json
 import random
+import re
 import shlex
+from dataclasses import fields
 
 import pandas as pd
 import pytest
 
 from moses_compat.engine.model import LoadedModel
+from moses_compat.experiments.settings import (
+    AnnotationSettings,
+    BuildSettings,
+    EncoderSettings,
+    ExperimentConfig,
+    FinishedModel,
+    LadderSettings,
+    NeighbourSettings,
+    PretrainedEncoderSettings,
+    PruningGrid,
+    SearchSettings,
+    TextPair,
+)
 from phrasetool.phrase_encoder.kinds import Rae
 from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.vocabulary import Vocabulary
@@ -43,6 +58,22 @@ def assert_same_frames(first, second, without=("command",)):
             frame[name].drop(columns=list(without), errors="ignore") for frame in (first, second)
         )
         pd.testing.assert_frame_equal(first_frame, second_frame)
+
+
+def test_the_help_names_every_key():
+    text = run_inside("experiment", "--help").out.decode().partition("CONFIG is TOML")[2]
+    parts = re.split(r"^ *\[(\S+)\]", text, flags=re.MULTILINE)
+    described = {"": parts[0]} | dict(zip(parts[1::2], parts[2::2], strict=True))
+    sections = {
+        "": ExperimentConfig, "data.bitext": TextPair, "data.dev": TextPair, "data.tests.NAME": TextPair,
+        "moses": FinishedModel, "build": BuildSettings, "model": EncoderSettings,
+        "model.text_encoder": PretrainedEncoderSettings, "prune": PruningGrid, "annotate": AnnotationSettings,
+        "ladder": LadderSettings, "neighbours": NeighbourSettings, "search": SearchSettings,
+    }  # fmt: skip
+    assert set(described) == set(sections)
+    for name, settings in sections.items():
+        keys = {field.name for field in fields(settings) if "read" in field.metadata}
+        assert [key for key in keys if not re.search(rf"\b{key}\b", described[name])] == [], name
 
 
 @pytest.fixture(scope="module")

@@ -30,8 +30,9 @@ CONFIG is TOML with relative paths; what has a value here is optional:
   [build]            lm_order = 5, lm_text, max_phrase_length = 7,
                      leave_one_out = true
   [model]            folder of a model, second_folder of the other translator;
-                     or dimension = 50, loss = "in-batch", iterations,
-                     min_pair_count, source_text, target_text, options.NAME
+                     or encoder = "rae", dimension = 50, loss = "in-batch",
+                     iterations, pretrain_iterations, min_pair_count,
+                     source_text, target_text, options.NAME
   [model.text_encoder]  folder of a pretrained encoder instead of a model;
                      target_folder, detokenise, prefix
   [prune]            methods, sizes, thresholds.METHOD, combine = "product",
