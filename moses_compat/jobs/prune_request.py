@@ -271,7 +271,10 @@ class PruneRequest:
                 f"{{method}} {method.name} reads the table twice, so it cannot come from standard input"
             )
         if self.scores and not os.path.exists(self.scores):
-            raise UnusableRequest(f"{self.scores}: no such file; {{method}} {method.name} needs existing similarities")
+            raise UnusableRequest(
+                f"{self.scores}: no such file; {{method}} {method.name} needs existing similarities; first write them "
+                "with {threshold} 0, without {method} and {ini}"
+            )
 
     def scan_for(self, watch: Watch = SILENT) -> TableScan:
         """Return the settings for reading the table, with warnings sent to `watch`."""

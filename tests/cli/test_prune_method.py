@@ -400,7 +400,9 @@ def test_failed_runs_write_nothing(folder):
         (("--method", "usage", "-t", "1"), 2, "usage needs the pairs that forced decoding of the bitext used"),
         (("--method", "usage:1+count:1"), 2, "give --forced-pairs PAIRS"),
         (("--method", "count+count", "-t", "1"), 2, "count"),
-        (("--method", "semantic+count", "-t", "1", "--similarities", "none"), 2, "none: no such file"),
+        (("--method", "semantic+count", "-t", "1", "--similarities", "none"), 2,
+         "none: no such file; --method semantic+count(product) needs existing similarities; first write them with "
+         "--threshold 0, without --method and --moses-ini"),
         (("--method", "count", "-t", "nan"), 2, "not NaN"),
         (("--method", "count:3", "-t", "3"), 2, "their own thresholds"),
         (("--method", "count:3", "--sweep", "0:1:1"), 2, "their own thresholds"),
