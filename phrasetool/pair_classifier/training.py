@@ -425,7 +425,7 @@ def train_pair_classifier(
     assert trainer.best is not None
     if trainer.best["auc"] < CHANCE:
         message = (
-            f"{run.folder}: the trained classifier does not beat chance: the area under its curve is "
+            f"{run.folder}: the trained model is no better than chance: the area under its curve is "
             f"{trainer.best['auc']:.2f} on the development set (chance: 0.50); train again with more pairs, "
             "more epochs or another learning rate"
         )

@@ -174,7 +174,7 @@ def test_what_cannot_be_trained(tmp_path, monkeypatch):
 
 def test_a_classifier_at_chance_level_is_not_saved_silently(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "CHANCE", 1.1)
-    with pytest.raises(DivergedError, match="does not beat chance: the area under its curve") as caught:
+    with pytest.raises(DivergedError, match="model is no better than chance: the area under its curve") as caught:
         train_pair_classifier(PAIRS, DEVELOPMENT, settings(epochs=1), TrainingRun(tmp_path))
     assert caught.value.remedy == "keep a poor model"
     assert not (tmp_path / "config.json").exists()
@@ -182,7 +182,7 @@ def test_a_classifier_at_chance_level_is_not_saved_silently(tmp_path, monkeypatc
     train_pair_classifier(
         PAIRS, DEVELOPMENT, settings(epochs=1), TrainingRun(tmp_path, resume=True, force=True, warn=warnings.append)
     )
-    assert "does not beat chance" in warnings[0]
+    assert "no better than chance" in warnings[0]
     assert PairClassifierModel.load(tmp_path).training["epochs_done"] == 1
 
 
