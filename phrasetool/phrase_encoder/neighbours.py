@@ -131,6 +131,7 @@ def evaluate_pairs(
     targets: Phrases,
     target_vocabulary: int,
     *,
+    written: tuple[Phrases, Phrases] | None = None,
     candidates: int = 1000,
     seed: int = 1,
 ) -> RetrievalQuality:
@@ -144,17 +145,20 @@ def evaluate_pairs(
         scorer: scorer of the model.
         sources, targets: N pairs.
         target_vocabulary: size of the target vocabulary, from which random words are drawn.
+        written: the same sources and targets in ids that tell all words apart, so that phrases which differ only in
+            unknown words are different; None if phrases with the same word ids are the same.
         candidates: size of a lot; at most N are used.
         seed: seed of the shuffle and the random words.
     """
     rng = np.random.default_rng(seed)
     size = min(candidates, len(sources))
     order = rng.permutation(len(sources))
+    written_sources, written_targets = written or (sources, targets)
+    numbers = number_distinct(written_sources.select(order))[0], number_distinct(written_targets.select(order))[0]
     sources, targets = sources.select(order), targets.select(order)
     own = scorer.score_pairs(sources, targets).mean(1)
     random = scorer.score_pairs(sources, replace_words(targets, target_vocabulary, rng)).mean(1)
     s, t = scorer.encode_sources(sources), scorer.encode_targets(targets)
-    numbers = number_distinct(sources)[0], number_distinct(targets)[0]
     ranks, valid, above = [], [], []
     for first in range(0, len(sources), size):
         start = min(first, len(sources) - size)

@@ -58,6 +58,28 @@ def test_figures_equal_those_of_a_naive_ranking(pairs, trained):
     assert report["auc_other_targets"] == pytest.approx(area, abs=0.002)
 
 
+def test_pairs_that_differ_only_in_unknown_words_are_different(trained, tmp_path):
+    lines = [f"a1 a4 ||| A4 NEW{i}" for i in range(50)] + [f"a1 new{i} ||| A1" for i in range(50)]
+    file = write(tmp_path / "pairs", "".join(line + "\n" for line in lines).encode())
+    outcome = run_inside("evaluate-model", file, "-m", trained, "--force", "--json", "-q")
+    assert outcome.code == 0, outcome.err
+    report = json.loads(outcome.out)
+    assert (report["pairs"], report["candidates"]) == (100, 100)
+    # A source with fifty targets that the model cannot tell apart ranks none of them first.
+    assert report["accuracy_at_1"] <= 0.5
+    assert report["mean_reciprocal_rank"] < 0.6
+
+
+def test_an_unknown_word_with_factors_is_read_as_its_first_factor(trained, tmp_path):
+    plain = write(tmp_path / "plain", b"a1 a4 ||| A4 A1\nb2 ||| B2\nc3 ||| C3\n")
+    factored = write(tmp_path / "factored", b"a1|X a4 ||| A4 A1|Y\nb2 ||| B2\nc3 ||| C3|Z\n")
+    reports = [
+        run_inside("evaluate-model", file, "-m", trained, "--force", "--json", "-q") for file in (plain, factored)
+    ]
+    assert reports[0].code == 0, reports[0].err
+    assert reports[0].out == reports[1].out
+
+
 def test_the_seed_selects_the_pairs(pairs, trained):
     def figures(*options):
         outcome = run_inside("evaluate-model", pairs, "-m", trained, "--json", *options)

@@ -16,8 +16,9 @@ from phrasetool_cli.progress import TerminalWatch
 
 if TYPE_CHECKING:
     from phrasetool.phrase_encoder.neighbours import RetrievalQuality
-    from phrasetool.phrases import ByteArray
+    from phrasetool.phrases import ByteArray, Phrases
     from phrasetool.training.data import TextPairs
+    from phrasetool.vocabulary import Vocabulary
 
 _RENAMED = {"--sentences": "--words"}
 _EXAMPLE = """\b
@@ -163,24 +164,40 @@ def evaluate_phrases(
     model = BilingualModel.load(folder)
     texts: list[ByteArray] = []
     with Input(inputs[0]) as source:
-        data = read_training_pairs(
-            source,
-            max_length=max_length or _MAX_LENGTH,
-            vocabularies=(model.source_vocabulary, model.target_vocabulary),
-            seen=texts.append,
-        )
+        # With the words of the model, pairs that differ only in unknown words would be merged.
+        data = read_training_pairs(source, max_length=max_length or _MAX_LENGTH, seen=texts.append)
     check = FitCheck(folder, TerminalWatch(quiet), force)
     check.judge_pairs(source.name, model, texts)
-    drawn = np.random.default_rng(seed).permutation(len(data))[:limit]
+    data = data.select(np.random.default_rng(seed).permutation(len(data))[:limit])
     quality = evaluate_pairs(
-        model.scorer(), data.sources.select(drawn), data.targets.select(drawn), len(model.target_vocabulary),
-        candidates=candidates, seed=seed,
-    )  # fmt: skip
+        model.scorer(),
+        _in_ids(data.sources, data.source_vocabulary, model.source_vocabulary),
+        _in_ids(data.targets, data.target_vocabulary, model.target_vocabulary),
+        len(model.target_vocabulary),
+        written=(data.sources, data.targets),
+        candidates=candidates,
+        seed=seed,
+    )
     fit = {"model_fit": check.fit.as_dict()} if check.fit else {}
     document({"signature": model.signature, **asdict(quality), **fit})
     if not silent:
         click.echo(f"{quality.pairs:,} pairs, {model.signature}")
         _show_retrieval(quality)
+
+
+def _in_ids(phrases: Phrases, written: Vocabulary, vocabulary: Vocabulary) -> Phrases:
+    """Convert phrases from ids of `written` to those of `vocabulary`; a missing word is looked up by its first factor.
+
+    Words that are missing, too, become unknown.
+    """
+    import numpy as np
+
+    from phrasetool.phrases import Phrases
+    from phrasetool.vocabulary import UNKNOWN
+
+    ids = {word: i for i, word in enumerate(vocabulary.words)}
+    table = [ids.get(word, ids.get(word.partition(b"|")[0], UNKNOWN)) for word in written.words]
+    return Phrases(phrases.offsets, np.array(table, np.int32)[phrases.words])
 
 
 def _show_retrieval(quality: RetrievalQuality) -> None:

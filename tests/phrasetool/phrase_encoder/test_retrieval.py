@@ -67,6 +67,18 @@ def test_the_same_target_twice_is_not_a_wrong_candidate():
     assert quality.accuracy_at_1 == 1
 
 
+def test_targets_that_differ_in_unknown_words_are_different():
+    # All words of both targets are unknown, so their vectors are equal and each ranks second.
+    phrases, written = Phrases.from_lists([[0], [0]]), Phrases.from_lists([[1], [2]])
+    quality = evaluate_pairs(
+        FixedScorer(np.eye(3), np.eye(3)), phrases, phrases, 3, written=(written, written), candidates=2
+    )
+    assert quality.pairs == 2
+    assert quality.accuracy_at_1 == 0
+    assert quality.mean_reciprocal_rank == 0.5
+    assert quality.auc_other_targets == 0.5
+
+
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=20), st.lists(st.integers(-3, 3), min_size=1, max_size=20))
 def test_area_equals_the_share_of_ordered_pairs(positive, negative):
     wins = sum((p > n) + 0.5 * (p == n) for p in positive for n in negative)
