@@ -42,8 +42,7 @@ from phrasetool.embeddings.training import train_fasttext
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.smt.evaluation.bleu import sentence_statistics
 from phrasetool.training.data import PhrasePairs, frequent_words, in_vocabulary
-from phrasetool.training.loop import CHECKPOINT, LOG
-from phrasetool.training.run import TrainingRun
+from phrasetool.training.run import CHECKPOINT, LOG, TrainingRun
 from phrasetool.translator.decoding import remove_repetitions, replace_unknown_words, translate
 from phrasetool.translator.model import TranslatorModel
 from phrasetool.translator.network import padded_targets, target_table

@@ -8,7 +8,6 @@ of it.  On a CPU, training is reproducible for a given seed and number of thread
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -46,7 +45,7 @@ from phrasetool.ranking import CHANCE, area_under_curve
 from phrasetool.text_encoders.text_encoder import SIDES
 from phrasetool.training.data import TextPairs, fingerprint
 from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
-from phrasetool.training.run import CHECKPOINT, DivergedError, StartError, TrainingRun
+from phrasetool.training.run import CHECKPOINT, SEARCH, DivergedError, StartError, TrainingRun
 from phrasetool.vocabulary import Vocabulary
 
 # Scale of the components of word2vec's vectors, equal to that of random ones.
@@ -377,10 +376,6 @@ class SearchTrainer(EpochTrainer[SearchReport]):
         return {"train": StartError.of(float(np.log(min(_SEARCH_BATCH, self._pairs))))}
 
 
-# Subfolder of the model folder for the checkpoint of search vectors, until the model is saved.
-_SEARCH = "search"
-
-
 def train_pair_classifier(
     pairs: TextPairs,
     development: TextPairs,
@@ -421,6 +416,9 @@ def train_pair_classifier(
     def start() -> PairClassifierTrainer:
         return PairClassifierTrainer(pairs, development, fresh.classifier, settings, run.device)
 
+    if not run.resume:
+        # Else this training, if it is interrupted, would later resume from search vectors of an earlier one.
+        run.forget_search()
     trainer = train_epochs(run, identity, start)
     assert trainer.best is not None
     if trainer.best["auc"] < CHANCE:
@@ -434,7 +432,6 @@ def train_pair_classifier(
     if settings.search_units:
         _learn_to_search(model, pairs, settings, identity, run)
     run.save(model)
-    shutil.rmtree(run.folder / _SEARCH, ignore_errors=True)
     return model
 
 
@@ -446,7 +443,7 @@ def _learn_to_search(
     run: TrainingRun,
 ) -> None:
     """Train search vectors and add them to a model; see `train_pair_classifier`."""
-    folder = run.folder / _SEARCH
+    folder = run.folder / SEARCH
     within = replace(run, folder=folder, resume=run.resume and (folder / CHECKPOINT).is_file())
     trainer = train_epochs(within, identity, lambda: SearchTrainer(pairs, settings))
     model.arrays[SEARCH_VECTORS] = trainer.vectors()

@@ -27,6 +27,7 @@ from phrasetool.errors import ModelError, PhraseToolError, reason
 from phrasetool.nn.device import subnormals_as_zero
 from phrasetool.training.run import (
     CHECKPOINT,
+    LOG,
     UNFINISHED_CHECKPOINT,
     DivergedError,
     StartError,
@@ -37,7 +38,6 @@ from phrasetool.training.run import (
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-LOG = "training.jsonl"
 _VERSION = 1
 # Prefix of the best parameters in a checkpoint.
 _BEST = "best."

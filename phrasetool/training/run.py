@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # Checkpoint of an interrupted training, and the prefix of its scratch folder while it is written.
 CHECKPOINT = "checkpoint.safetensors"
 UNFINISHED_CHECKPOINT = ".checkpoint-"
+LOG = "training.jsonl"
+# Subfolder for checkpoint and log of the search vectors of a classifier, which are trained after it.
+SEARCH = "search"
 # Training has diverged when the error has risen by this many times the smallest previous error.  With every loss and
 # encoder on an eighth of the pairs of Multi30k German-English, no error rose at all: each was at most 0.98 times the
 # smallest previous one.
@@ -91,6 +94,17 @@ class TrainingRun:
         with contextlib.suppress(FileNotFoundError):
             (self.folder / CHECKPOINT).unlink()
         remove_dead(self.folder, UNFINISHED_CHECKPOINT)
+        self.forget_search()
+
+    def forget_search(self) -> None:
+        """Remove checkpoint and log of search vectors, of this or an earlier training; other files are kept."""
+        folder = self.folder / SEARCH
+        remove_dead(folder, UNFINISHED_CHECKPOINT)
+        for name in (CHECKPOINT, LOG):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                (folder / name).unlink()
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def check_model_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwrite: bool = False) -> None:

@@ -154,7 +154,7 @@ class RunOptions:
         check_model_folder(self.folder, resume=self.resume, overwrite=self.overwrite)
 
         def tell(model: SavedModel | TrainedBert) -> None:
-            from phrasetool.training.loop import LOG
+            from phrasetool.training.run import LOG
 
             path = self.folder / LOG
             log = [json.loads(line) for line in split_lines(path.read_text("utf-8"))] if path.exists() else []

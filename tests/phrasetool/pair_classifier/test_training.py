@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -105,6 +106,26 @@ def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, given):
     names = ["weights.safetensors", "training.jsonl", "config.json"]
     for file in names + ([] if given == "words" else ["encoder/model.safetensors"]):
         assert (tmp_path / "part" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+
+
+def test_search_vectors_of_an_earlier_training_are_not_resumed(tmp_path):
+    def stop_searching(report):
+        if isinstance(report, SearchReport):
+            raise _StopError
+
+    def stop(report):
+        raise _StopError
+
+    run = TrainingRun(tmp_path, overwrite=True)
+    with pytest.raises(_StopError):
+        train_pair_classifier(PAIRS, DEVELOPMENT, settings(epochs=1), replace(run, on_report=stop_searching))
+    assert (tmp_path / "search" / CHECKPOINT).exists()
+    other = replace(settings(epochs=1), seed=2)
+    with pytest.raises(_StopError):
+        train_pair_classifier(PAIRS, DEVELOPMENT, other, replace(run, on_report=stop))
+    model = train_pair_classifier(PAIRS, DEVELOPMENT, other, TrainingRun(tmp_path, resume=True))
+    assert model.search is not None
+    assert not (tmp_path / "search").exists()
 
 
 def test_layers_of_a_tuned_encoder_have_their_own_learning_rate(tmp_path):

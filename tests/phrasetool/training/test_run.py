@@ -50,6 +50,19 @@ def test_saving_a_model_removes_the_checkpoint(tmp_path, model):
     TrainingRun(tmp_path).forget_checkpoint()
 
 
+def test_saving_a_model_removes_the_checkpoint_of_search_vectors(tmp_path, model):
+    """A model of another family may replace an unfinished classifier."""
+    search = tmp_path / "search"
+    (search / ".checkpoint-abcd1234").mkdir(parents=True)
+    for name in (CHECKPOINT, "training.jsonl", "other"):
+        (search / name).touch()
+    TrainingRun(tmp_path).save(model)
+    assert [file.name for file in search.iterdir()] == ["other"]
+    (search / "other").unlink()
+    TrainingRun(tmp_path).forget_checkpoint()
+    assert not search.exists()
+
+
 @for_each(
     ("files", "options", "message", "remedy"),
     [
