@@ -302,6 +302,7 @@ def train_model(
     initial: Callable[[], tuple[EncoderParameters, EncoderParameters]],
     run: TrainingRun,
     *,
+    start: Sequence[Sequence[str]] | None = None,
     report_problem: ProblemHandler = lambda message: None,
 ) -> BilingualModel:
     """Train a model and save it.
@@ -311,17 +312,21 @@ def train_model(
         settings: hyper-parameters of training.
         initial: returns the initial parameters, source first; not called when resuming.
         run: model folder, device and listeners.
+        start: identifies the texts, word vectors or autoencoders from which `initial` makes the parameters of each
+            language, by their content; None if it makes them from the pairs.
         report_problem: called if nothing is trained and the word vectors seem not to be of one space.
 
     Raises:
         ModelError: there is a finished model or an unfinished training; or the checkpoint is missing, damaged, or
-            belongs to other pairs or settings.
+            belongs to other pairs, settings or initial parameters.
         DivergedError: the learning rate is too large; the last good checkpoint is kept.
         PhraseToolError: the folder cannot be written, or has too little room.
     """
     run.check()
     run.check_space(_space(pairs, settings))
-    identity = {"pairs": pairs.fingerprint, "settings": settings.as_dict()}
+    # A checkpoint is JSON, which has no tuples.
+    files = None if start is None else [list(side) for side in start]
+    identity = {"pairs": pairs.fingerprint, "initial vectors or encoders": files, "settings": settings.as_dict()}
     if not settings.kind.learns:
         return _untrained(pairs, settings, initial(), run, report_problem)
     held = held_out_rare_pairs(pairs, settings.held_out, settings.seed)

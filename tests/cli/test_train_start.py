@@ -5,10 +5,13 @@ import pytest
 
 from phrasetool.autoencoder.model import AutoencoderModel
 from phrasetool.phrase_encoder.model import BilingualModel
+from phrasetool_cli.progress import TrainingProgress
 from tests.cli.test_train import pair_lines
 from tests.commands import run_inside, write
 
 SMALL = ("--word-units", "8", "--hidden", "12", "--heads", "3", "--epochs", "6", "--min-count", "1", "-q")
+FAST = ("--epochs", "2", "-q")
+AUTOENCODER = ("--learning-rate", "0.001", "--source-autoencoder")
 
 
 @pytest.fixture(scope="module")
@@ -145,3 +148,44 @@ def test_vectors_and_texts_without_known_words_are_refused(tmp_path, option, con
     assert outcome.code == 1
     assert outcome.message.startswith(f"phrasetool: {start}: {message}")
     assert not (tmp_path / "m").exists()
+
+
+def interrupted(pairs, folder, monkeypatch, *options):
+    """Interrupt a training after its first iteration."""
+
+    def stop(progress, report):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingProgress, "report", stop)
+        outcome = run_inside("train", pairs, "-o", folder, *FAST, *options)
+    assert "continue with" in outcome.err
+
+
+def test_a_training_is_not_resumed_with_other_initial_vectors(files, tmp_path, monkeypatch):
+    folder, pairs = files
+    text = write(tmp_path / "mono.txt", (folder / "source.txt").read_bytes() * 3)
+    changed = write(tmp_path / "other.txt", (folder / "source.txt").read_bytes() * 4)
+    refused = "cannot resume: the initial vectors or encoders differ; use the original data and settings"
+
+    def resumed(model, *options):
+        return run_inside("train", pairs, "-o", model, *FAST, *options, "--resume")
+
+    interrupted(pairs, tmp_path / "m", monkeypatch, "--source-text", text)
+    for options in ((), ("--source-text", changed), ("--target-text", text), ("--source-text", text) * 2):
+        assert refused in resumed(tmp_path / "m", *options).err
+    # The content counts, not the name.
+    renamed = write(tmp_path / "renamed.txt", text.read_bytes())
+    assert resumed(tmp_path / "m", "--source-text", renamed).code == 0
+    interrupted(pairs, tmp_path / "plain", monkeypatch)
+    assert refused in resumed(tmp_path / "plain", "--source-text", text).err
+    assert resumed(tmp_path / "plain").code == 0
+
+
+def test_a_training_is_not_resumed_with_another_autoencoder(files, tmp_path, monkeypatch):
+    folder, pairs = files
+    interrupted(pairs, tmp_path / "m", monkeypatch, *AUTOENCODER, folder / "source")
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", *FAST, *AUTOENCODER, folder / "target", "--resume")
+    assert "cannot resume: the initial vectors or encoders differ" in outcome.err
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", *FAST, *AUTOENCODER, folder / "source", "--resume")
+    assert outcome.code == 0, outcome.err

@@ -180,6 +180,7 @@ def _train(
             settings,
             lambda: start_parameters(data, settings, starts, known, report_problem),
             training,
+            start=_contents(starts),
             report_problem=report_problem,
         )
     tell(f"saved {trained.signature} to {run.folder} after {time.monotonic() - began:.0f} s")
@@ -207,6 +208,21 @@ def _read(
         )
         check_pairs(source.name, data, report_problem)
     return data
+
+
+def _contents(starts: Sequence[Start]) -> list[list[str]] | None:
+    """Return what identifies the content of the files of each start; None if there are no files."""
+    from moses_compat.files.finished_work import described
+    from moses_compat.files.paths import is_stream
+
+    # What a stream holds is unknown until it is read, which a resumed training does not do.
+    contents = [
+        [start.autoencoder.identity]
+        if start.autoencoder
+        else [described(file) for file in start.files if not is_stream(file)]
+        for start in starts
+    ]
+    return contents if any(contents) else None
 
 
 def _chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
