@@ -31,6 +31,8 @@ _VOCABULARIES = ("source.vocab", "target.vocab", "source.parts", "target.parts")
 ENCODER = "encoder"
 # Array of models with separate search vectors: the vectors of the units.
 SEARCH_VECTORS = "search.units"
+# Names of the thresholds in `config.json`.
+_THRESHOLDS = ("half", "best")
 
 
 class PairClassifierModel(SavedModel):
@@ -73,8 +75,8 @@ class PairClassifierModel(SavedModel):
                 raise ValueError(f"{kind} of the {side} have shape {shape_of_array}, expected {shape}")
         if (vectors := self.arrays.get(SEARCH_VECTORS)) is not None and not np.isfinite(vectors).all():
             raise ValueError("the vectors of units are not all finite")
-        if not temperature > 0:
-            raise ValueError(f"the temperature is {temperature}, expected more than 0")
+        if not 0 < temperature < np.inf:
+            raise ValueError(f"the temperature is {temperature}, expected a finite number above 0")
         self.temperature, self.thresholds = temperature, dict(thresholds)
         self.training = dict(training or {})
 
@@ -252,6 +254,9 @@ class PairClassifierModel(SavedModel):
             architecture = PairClassifierArchitecture(**config["architecture"])
             temperature = float(config["temperature"])
             thresholds = {str(name): float(value) for name, value in dict(config["thresholds"]).items()}
+            for name in _THRESHOLDS:
+                if not np.isfinite(thresholds.get(name, np.nan)):
+                    raise ValueError(f"the threshold {name!r} is missing or is not a finite number")
         except (KeyError, TypeError, ValueError) as error:
             raise ModelError(f"{folder}: config.json does not describe the architecture ({error})") from error
         encoder, vocabularies = None, []

@@ -36,7 +36,8 @@ class TranslatorModel(SavedModel):
 
     Raises:
         KeyError: an array is missing.
-        ValueError: the table of source words or of targets does not match its vocabulary or the architecture.
+        ValueError: the table of source words or of targets does not match its vocabulary or the architecture, or the
+            temperature is invalid.
     """
 
     name = "continuous"
@@ -58,6 +59,8 @@ class TranslatorModel(SavedModel):
         ):
             if arrays[name].shape != shape:
                 raise ValueError(f"{name} has shape {arrays[name].shape}, expected {shape}")
+        if not 0 < temperature < np.inf:
+            raise ValueError(f"the temperature is {temperature}, expected a finite number above 0")
         self.arrays = dict(arrays)
         self.temperature = temperature
         self.training = dict(training or {})

@@ -127,6 +127,11 @@ def test_damaged_models(tmp_path):
         with_config(thresholds=None)
     with pytest.raises(ModelError, match="the temperature is 0"):
         with_config(temperature=0)
+    with pytest.raises(ModelError, match="the temperature is inf, expected a finite number above 0"):
+        with_config(temperature=float("inf"))
+    for thresholds, missing in (({}, "half"), ({"half": 0.5}, "best"), ({"half": float("nan"), "best": 0.4}, "half")):
+        with pytest.raises(ModelError, match=f"the threshold '{missing}' is missing or is not a finite number"):
+            with_config(thresholds=thresholds)
     with pytest.raises(ModelError, match="words of the source have shape"):
         with_config(architecture={**config["architecture"], "word_units": 9})
     changed = {**config, "architecture": {**config["architecture"], "units": 7}}

@@ -60,6 +60,10 @@ def test_incompatible_parts_are_refused(tmp_path):
         (tmp_path / "config.json").write_text(json.dumps({**config, **broken}))
         with pytest.raises(ModelError, match="does not describe the architecture"):
             TranslatorModel.load(tmp_path)
+    for temperature in (0, -1, float("nan"), float("inf")):
+        (tmp_path / "config.json").write_text(json.dumps({**config, "temperature": temperature}))
+        with pytest.raises(ModelError, match=r"the temperature is \S+, expected a finite number above 0"):
+            TranslatorModel.load(tmp_path)
 
 
 def test_the_identity_depends_on_weights_words_and_the_temperature():
