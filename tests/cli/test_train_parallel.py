@@ -104,6 +104,7 @@ def test_invalid_usage(files, tmp_path):
         ([source, target, "--loss", "cosine"], 2, "--loss is for `train phrases or translator`"),
         ([source, source], 1, "is also the source file"),
         ([source, target, short], 2, "3 files were given"),
+        ([source, target, "--min-pair-count", 2], 2, "--min-pair-count is for phrase pairs, which have counts"),
         (["-", "-"], 2, "standard input cannot be more than one of the texts"),
     ):
         outcome = train(*arguments, "-o", tmp_path / "m", "-q")

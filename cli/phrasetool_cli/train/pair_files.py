@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool.errors import DataError
+from phrasetool_cli.checks import refuse_unused
 from phrasetool_cli.parameter_types import FiniteRange
 from phrasetool_cli.progress import TableProgress, TerminalWatch
 
@@ -32,7 +33,7 @@ dev_option = click.option(
 
 min_pair_count_option = click.option(
     "--min-pair-count", type=FiniteRange(0), default=0, metavar="C",
-    help="Leave out pairs with a smaller joint count.",
+    help="Leave out phrase pairs with a smaller joint count.",
 )  # fmt: skip
 
 
@@ -55,6 +56,8 @@ class PairFiles:
             raise click.UsageError(
                 f"expected the two sides of a bitext, or one file of phrase pairs; {len(self.files)} files were given"
             )
+        if len(self.files) == 2:
+            refuse_unused({"min_pair_count": "phrase pairs, which have counts"})
 
     @property
     def all(self) -> list[str]:
