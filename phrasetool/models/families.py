@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -79,3 +80,9 @@ FAMILIES = {family.name: family for family in _ALL}
 def saved_families() -> dict[str, ModelFamily]:
     """Return the families whose models `SavedModel` loads, by name."""
     return {name: family for name, family in FAMILIES.items() if family.model}
+
+
+def any_of(names: Sequence[str]) -> str:
+    """Return the descriptions of families as alternatives, such as `a tagger or a translator`."""
+    *others, last = [FAMILIES[name].description for name in names]
+    return f"{', '.join(others)} or {last}" if others else last

@@ -21,7 +21,7 @@ from safetensors.numpy import load_file, save_file
 from phrasetool import __version__
 from phrasetool.disk.folders import CONFIG, staged
 from phrasetool.errors import ModelError, reason
-from phrasetool.models.families import FAMILIES, saved_families
+from phrasetool.models.families import FAMILIES, any_of, saved_families
 from phrasetool.options import imported
 from phrasetool.phrases import FloatArray
 from phrasetool.vocabulary import Vocabulary
@@ -152,11 +152,12 @@ class SavedModel(ABC):
         return _load(cls, path, config)
 
 
-def wrong_family(folder: str | os.PathLike[str], family: str, required: str) -> ModelError:
-    """Return the error for a folder with a model of `family` in place of the family `required`."""
-    needed = FAMILIES[required].description
+def wrong_family(folder: str | os.PathLike[str], family: str, *required: str) -> ModelError:
+    """Return the error for a folder with a model of `family` in place of one of the families `required`."""
+    needed = any_of(required)
     return ModelError(
-        f"{os.fspath(folder)}: {FAMILIES[family].description}; this needs {needed}", remedy=f"train {needed}"
+        f"{os.fspath(folder)}: {FAMILIES[family].description}; this needs {needed}",
+        remedy=f"train {needed}" if len(required) == 1 else "train or name a model",
     )
 
 

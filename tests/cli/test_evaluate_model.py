@@ -116,3 +116,39 @@ def test_invalid_pairs(trained, tmp_path):
     outcome = run_inside("evaluate-model", write(tmp_path / "p", b"a b\n"), "-m", trained)
     assert outcome.code == 1
     assert "p:1: expected `source ||| target`" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("family", "options"),
+    [
+        ("continuous", ["--candidates 5", "--limit 5", "--max-length 5", "--language en", "--words w", "--literal",
+                        "--seed 2", "--force"]),
+        ("tagger", ["--candidates 5", "--limit 5", "--max-length 5", "--words w", "--literal", "--seed 2", "--force"]),
+        ("syntax", ["--candidates 5", "--limit 5", "--max-length 5", "--language en", "--force"]),
+        ("parallel", ["--candidates 5", "--language en", "--words w", "--literal", "--force"]),
+        ("brae", ["--language en", "--words w", "--literal"]),
+    ],
+)  # fmt: skip
+def test_options_of_other_families_are_refused(tmp_path, family, options):
+    # The options are checked before the model is loaded.
+    (tmp_path / "m").mkdir()
+    write(tmp_path / "m/config.json", json.dumps({"format_version": 1, "model": family}).encode())
+    needed = {"--candidates": "a model of phrase pairs", "--language": "a tagger", "--words": "a syntactic encoder",
+              "--limit": "a model of phrase pairs or a classifier of sentence pairs",
+              "--seed": "a model of phrase pairs, a classifier of sentence pairs or a syntactic encoder"}  # fmt: skip
+    for option in options:
+        flag, *value = option.split()
+        outcome = run_inside("evaluate-model", "text", "-m", tmp_path / "m", flag, *value)
+        assert outcome.code == 2
+        assert f"{flag} is for {needed.get(flag, 'a')}" in outcome.err
+
+
+def test_models_without_an_evaluation_are_refused_with_those_that_have_one(translator, autoencoder, pairs):
+    needed = (
+        "this needs a model of phrase pairs, a classifier of sentence pairs, a tagger or a syntactic encoder (train "
+        "one with `phrasetool train`, or name it with -m)"
+    )
+    for folder, description in ((translator, "a translator"), (autoencoder, "an autoencoder of one language")):
+        outcome = run_inside("evaluate-model", pairs, "-m", folder)
+        assert outcome.code == 1
+        assert outcome.message == f"phrasetool: {folder}: {description}; {needed}"

@@ -53,7 +53,7 @@ def test_bad_usage(syntax_folder, model_folder, texts, tmp_path):
     two = run_inside("evaluate-model", tags, words, "-m", syntax_folder)
     assert (two.code, "one tagged text" in two.err) == (2, True)
     semantic = run_inside("evaluate-model", tags, "-m", model_folder, "--literal")
-    assert (semantic.code, "--words and --literal are for a syntactic encoder" in semantic.err) == (2, True)
+    assert (semantic.code, "--literal is for a syntactic encoder" in semantic.err) == (2, True)
 
 
 def test_neighbours_by_syntax(syntax_folder, texts):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool.errors import DataError
+from phrasetool_cli.checks import refuse_unused
 from phrasetool_cli.command import SectionedCommand
 from phrasetool_cli.options import default_model, force_option, json_document, json_option, model_option, quiet_option
 from phrasetool_cli.progress import TerminalWatch
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
     from phrasetool.training.data import TextPairs
     from phrasetool.vocabulary import Vocabulary
 
+# Families that this command measures itself; others have `SavedModel.evaluate`.
+_FAMILIES = ("brae", "parallel", "tagger", "syntax")
+# Parameters that not every family uses, and the families that use them.
+_USED_BY = {
+    "candidates": ("brae",),
+    "limit": ("brae", "parallel"),
+    "max_length": ("brae", "parallel"),
+    "language": ("tagger",),
+    "sentences": ("syntax",),
+    "literal": ("syntax",),
+    "seed": ("brae", "parallel", "syntax"),
+    "force": ("brae",),
+}
 _RENAMED = {"--sentences": "--words"}
 _EXAMPLE = """\b
 Example:
@@ -35,7 +49,7 @@ Example:
 @click.argument("inputs", nargs=-1, required=True, metavar="PAIRS | SOURCE TARGET | TREEBANK | TAGGED")
 @model_option
 @click.option("--candidates", type=click.IntRange(2), default=1000, metavar="N",
-              help="Rank every true target among N candidates.")  # fmt: skip
+              help="Rank every true target among N candidates, for phrase pairs.")  # fmt: skip
 @click.option("--limit", type=click.IntRange(2), default=20000, metavar="N",
               help="Use at most N pairs, drawn at random.")  # fmt: skip
 @click.option("--max-length", type=click.IntRange(1), metavar="N",
@@ -67,21 +81,19 @@ def command(
     For a syntactic encoder, give a TAGGED text, as `phrasetool tag` writes it: the figures show how many of the nearest
     sentences have the same parts of speech, and how well distances agree (lower FD is better, higher rho is better).
     """
+    from phrasetool.models.families import any_of
     from phrasetool.models.saved_model import read_model_config
 
     document = json_document(json_file, [*inputs, sentences])
     folder = model_folder or default_model()
     kind = read_model_config(Path(folder))["model"]
+    refuse_unused({name: any_of(families) for name, families in _USED_BY.items() if kind not in families})
     if kind == "tagger":
         evaluate_tagger(inputs, folder, language, document, json_file == "-")
         return
-    if language is not None:
-        raise click.UsageError("--language is for a tagger")
     if kind == "syntax":
         evaluate_syntax(inputs, folder, sentences, seed, literal, document, json_file == "-")
         return
-    if sentences is not None or literal:
-        raise click.UsageError("--words and --literal are for a syntactic encoder")
     if kind == "parallel":
         evaluate_classifier(inputs, folder, max_length, limit, seed, document, json_file == "-")
         return
@@ -115,7 +127,7 @@ def evaluate_texts(
     try:
         figures = model.evaluate([split_lines(read_sentences(path)) for path in inputs])
     except NotImplementedError as error:
-        raise wrong_family(folder, model.name, "brae") from error
+        raise wrong_family(folder, model.name, *_FAMILIES) from error
     except ValueError as error:
         raise DataError(inputs[0], str(error)) from error
     document({"signature": model.signature, **figures})
