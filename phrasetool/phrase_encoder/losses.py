@@ -436,9 +436,10 @@ class Cosine(CoTrainingObjective):
 class VonMisesFisher(CoTrainingObjective):
     """Negative log-likelihood of the true vector, as `--loss vmf`.
 
-    The components of a prediction are hyperbolic tangents, so its length is at most sqrt(n), while a good fit needs a
-    length of some multiple of n.  It is therefore multiplied by `concentration` * sqrt(n): components of root mean
-    square a give k = concentration * a * n.  With 2, that is r = 0.19 at a = 0.1, 0.62 at a = 0.5 and 0.78 at most.
+    The components of a prediction are hyperbolic tangents (except those of the encoder `mean`), so its length is at
+    most sqrt(n), while a good fit needs a length of some multiple of n.  It is therefore multiplied by `concentration`
+    * sqrt(n): components of root mean square a give k = concentration * a * n.  With 2, that is r = 0.19 at a = 0.1,
+    0.62 at a = 0.5 and 0.78 at most.
 
     Two regularisers keep predictions from becoming overconfident (Kumar and Tsvetkov 2019, section 3.3; 0.02 and 0.1
     there).  With both of them, the loss is
