@@ -31,7 +31,7 @@ from phrasetool.syntax.data import (
 )
 from phrasetool.syntax.model import SyntaxModel
 from phrasetool.syntax.network import SyntaxNetwork
-from phrasetool.syntax.settings import END, TAGS, SyntaxSettings, SyntaxShape
+from phrasetool.syntax.settings import END, SIZES, TAGS, SyntaxSettings, SyntaxShape
 from phrasetool.tagger.model import TaggerModel
 from phrasetool.training.data import fingerprint, length_batches
 from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick, finished_epochs, train_epochs
@@ -237,6 +237,8 @@ def train_syntax(
         trainer = train_epochs(replace(run, tick=tick), identity, begin)
     training = {
         **settings.as_dict(),
+        # Those of the settings are of a new model.
+        **({name: getattr(start.shape, name) for name in SIZES} if start else {}),
         "tagger": tagger.signature,
         "start": start.signature if start else None,
         "pairs": {"-".join(bitext.languages): len(rows) for bitext, rows in zip(short, kept, strict=True)},

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from phrasetool.syntax.model import SyntaxModel
+from phrasetool.syntax.settings import SIZES
 from tests.commands import run_inside, write
 from tests.syntax_models import FAST, toy_lines
 
@@ -43,7 +44,9 @@ def test_train_inspect_and_continue_training(bitext, toy_tagger_folder, tmp_path
     options = [argument for pair in sizes for argument in pair]
     again = train(*bitext, "--tagger", toy_tagger_folder, *options, "-o", tmp_path / "n", "--no-own-language")
     assert again.code == 0, again.err
-    training = SyntaxModel.load(tmp_path / "n").training
+    continued = SyntaxModel.load(tmp_path / "n")
+    training = continued.training
+    assert {name: training[name] for name in SIZES} == {name: getattr(continued.shape, name) for name in SIZES}
     assert (training["start"], training["own_language"]) == (model.signature, False)
     assert training["examples"] < model.training["examples"]
     refused = train(*bitext, "--tagger", toy_tagger_folder, *options, "--units", 3, "-o", tmp_path / "o")
