@@ -102,6 +102,16 @@ class Options:
             require(self, limits.allow(value), f.name, str(limits))
 
 
+def preset_sizes(presets: Mapping[str, Mapping[str, Any]], name: str) -> str:
+    """Return the end of the help of an option whose value 0 stands for that of the preset.
+
+    Args:
+        presets: preset -> values.
+        name: name of the option.
+    """
+    return f"0: preset ({', '.join(f'{preset}: {values[name]}' for preset, values in presets.items())})"
+
+
 def declared_options(cls: type) -> dict[str, Field[Any]]:
     """Return the options that a class declares with `option`, by name, in order."""
     return {f.name: f for f in fields(cls) if "help" in f.metadata}

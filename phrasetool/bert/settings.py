@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from phrasetool.nn.device import PRECISIONS
-from phrasetool.options import DeclaredSettings, option, require, seed_option
+from phrasetool.options import DeclaredSettings, option, preset_sizes, require, seed_option
 
 # Preset -> sizes of the network.
 PRESETS: dict[str, dict[str, int]] = {
@@ -52,10 +52,10 @@ class MaskedLmSettings(DeclaredSettings):
     kind: ClassVar[str] = "masked-lm"
 
     preset: str = option("small", f"Sizes of the BERT: {', '.join(PRESETS)}.", choices=PRESETS)
-    units: int = option(0, "Size of a hidden state; 0: preset.", ge=0)
-    layers: int = option(0, "Number of layers; 0: preset.", ge=0)
-    heads: int = option(0, "Attention heads; 0: preset.", ge=0)
-    feed_forward: int = option(0, "Feed-forward units; 0: preset.", ge=0)
+    units: int = option(0, f"Size of a hidden state; {preset_sizes(PRESETS, 'units')}.", ge=0)
+    layers: int = option(0, f"Number of layers; {preset_sizes(PRESETS, 'layers')}.", ge=0)
+    heads: int = option(0, f"Attention heads; {preset_sizes(PRESETS, 'heads')}.", ge=0)
+    feed_forward: int = option(0, f"Feed-forward units; {preset_sizes(PRESETS, 'feed_forward')}.", ge=0)
     positions: int = option(
         128,
         "Maximum tokens of a text or joined pair.",

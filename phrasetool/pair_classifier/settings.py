@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from phrasetool.nn.device import PRECISIONS
-from phrasetool.options import SCHEDULES, DeclaredSettings, option, require, seed_option
+from phrasetool.options import SCHEDULES, DeclaredSettings, option, preset_sizes, require, seed_option
 
 CELLS = ("bilstm", "lstm", "gru")
 LENGTHS = ("none", "concat", "add", "shared")
@@ -143,9 +143,9 @@ class PairClassifierSettings(DeclaredSettings):
     encoder: str = WORDS
     tuned: bool = False
     preset: str = option("small", f"Sizes of the classifier: {', '.join(PRESETS)}.", choices=PRESETS)
-    word_units: int = option(0, "Size of a word vector; 0: preset.", ge=0)
-    units: int = option(0, "LSTM units per direction; 0: preset.", ge=0)
-    hidden: int = option(0, "Units of the dense layer; 0: preset.", ge=0)
+    word_units: int = option(0, f"Size of a word vector; {preset_sizes(PRESETS, 'word_units')}.", ge=0)
+    units: int = option(0, f"LSTM units per direction; {preset_sizes(PRESETS, 'units')}.", ge=0)
+    hidden: int = option(0, f"Units of the dense layer; {preset_sizes(PRESETS, 'hidden')}.", ge=0)
     cell: str = option("bilstm", f"Sentence encoder: {', '.join(CELLS)}.")
     layer: str = option("contextual", f"Vectors of hf:FOLDER: {', '.join(LAYERS)}.")
     length: str = option("concat", f"Use of sentence length: {', '.join(LENGTHS)}.")
@@ -159,14 +159,14 @@ class PairClassifierSettings(DeclaredSettings):
     contrast_temperature: float = option(0.05, "Temperature of the contrastive loss.", gt=0)
     search_units: int = option(256, "Size of search vectors; 0: none.", ge=0)
     search_epochs: int = option(12, "Passes that train search vectors.", ge=1)
-    dropout: float = option(0.3, "Dropout (preset paper: 0.2).", ge=0, lt=1)
+    dropout: float = option(0.3, "Dropout.", ge=0, lt=1)
     output_dropout: float = option(0.0, "Dropout of sentence vectors.", ge=0, lt=1)
-    learning_rate: float = option(0.003, "Step size (preset paper: 0.0001).", gt=0)
+    learning_rate: float = option(0.003, "Step size.", gt=0)
     layers_learning_rate: float = option(0.0001, "Step size of tuned layers.", gt=0)
     precision: str = option("float32", "Tuned layers: float32 or bfloat16.", choices=PRECISIONS)
     schedule: str = option("linear", "Step size: constant, linear.", choices=SCHEDULES)
     batch_size: int = option(128, "Sentence pairs per update.", ge=1)
-    epochs: int = option(5, "Passes over the pairs (preset paper: 15).", ge=1)
+    epochs: int = option(5, "Passes over the pairs.", ge=1)
     clip: float = option(5.0, "Maximum norm of the gradient.", gt=0)
     min_count: int = option(2, "Rarer words are unknown.", ge=1)
     vocabulary_size: int = option(50000, "Maximum number of words; 0: all.", ge=0)

@@ -20,6 +20,7 @@ from phrasetool.options import (
     declared_options,
     option,
     option_values,
+    preset_sizes,
     registered,
     require,
     seed_option,
@@ -171,23 +172,21 @@ class TranslatorSettings(DeclaredSettings):
     loss: str = "syn-projection"
     loss_options: Mapping[str, Any] = field(default_factory=dict)
     preset: str = option("gru", f"Sizes of the translator: {', '.join(PRESETS)}.", choices=PRESETS)
-    word_units: int = option(0, "Size of a source word vector; 0: preset.", ge=0)
-    units: int = option(0, "Size of a state; 0: preset.", ge=0)
-    layers: int = option(0, "Layers of the decoder; 0: preset.", ge=0)
+    word_units: int = option(0, f"Size of a source word vector; {preset_sizes(PRESETS, 'word_units')}.", ge=0)
+    units: int = option(0, f"Size of a state; {preset_sizes(PRESETS, 'units')}.", ge=0)
+    layers: int = option(0, f"Layers of the decoder; {preset_sizes(PRESETS, 'layers')}.", ge=0)
     heads: int = option(4, "Attention heads (transformer).", ge=1)
     feed_forward: int = option(0, "Feed-forward units (transformer).", ge=0)
     dimension: int = option(300, "Size of a target vector.")
-    centring: str = option(
-        "centred", f"Target vectors: {', '.join(CENTRINGS)} (preset lstm: plain).", choices=CENTRINGS
-    )
+    centring: str = option("centred", f"Target vectors: {', '.join(CENTRINGS)}.", choices=CENTRINGS)
     unknown_vector: str = option(
         "mean", f"Vector of unknown words: {', '.join(UNKNOWN_VECTORS)}.", choices=UNKNOWN_VECTORS
     )
     dropout: float = option(0.0, "Dropout.", ge=0, lt=1)
-    learning_rate: float = option(0.002, "Step size (preset lstm: 0.0005).", gt=0)
+    learning_rate: float = option(0.002, "Step size.", gt=0)
     schedule: str = option("linear", "Step size: constant, linear.", choices=SCHEDULES)
     batch_size: int = option(64, "Sentence pairs per update.", ge=1)
-    epochs: int = option(10, "Passes over the pairs (preset lstm: 20).", ge=1)
+    epochs: int = option(10, "Passes over the pairs.", ge=1)
     clip: float = option(5.0, "Maximum norm of the gradient.", gt=0)
     min_count: int = option(2, "Rarer words are unknown.", ge=1)
     vocabulary_size: int = option(50000, "Maximum number of words; 0: all.", ge=0)

@@ -6,6 +6,7 @@ row is an error.
 """
 
 import hashlib
+import re
 import shlex
 import shutil
 
@@ -13,7 +14,11 @@ import click
 import numpy as np
 import pytest
 
+from phrasetool.options import declared_options
+from phrasetool.pair_classifier.settings import PairClassifierSettings
 from phrasetool.phrase_encoder.losses import OBJECTIVES
+from phrasetool.syntax.settings import SyntaxSettings
+from phrasetool.translator.settings import TranslatorSettings
 from phrasetool_cli.commands.train import KINDS
 from phrasetool_cli.main import cli
 from phrasetool_cli.train.setting_options import SettingOption
@@ -298,3 +303,32 @@ def test_the_file_of_a_reason_names_the_option():
                 assert row.reason, option
                 text = (ROOT / row.file).read_text("utf-8") if row.file else option
                 assert option in text or option[2:].replace("-", "_") in text, option
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [("classifier", PairClassifierSettings), ("syntax", SyntaxSettings), ("translator", TranslatorSettings)],
+)
+def test_the_help_shows_the_values_of_presets(kind, settings):
+    text = " ".join(run_inside("train", kind, "--help").out.decode().split())
+    options = declared_options(settings)
+    for preset, values in settings.preset_overrides.items():
+        for name, value in values.items():
+            if name in options:
+                help_text, flag = options[name].metadata["help"].removesuffix("."), "--" + name.replace("_", "-")
+                shown = f"{value:g}" if isinstance(value, int | float) else value
+                assert re.search(rf"{flag} \S+ {re.escape(help_text)} \(preset {preset}: {shown}\)\.", text), name
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        ("classifier", {"--word-units": "small: 128, paper: 512", "--hidden": "small: 128, paper: 256"}),
+        ("translator", {"--units": "lstm: 1024, gru: 256, transformer: 256"}),
+        ("bert", {"--layers": "small: 4, smaller: 3, tiny: 1"}),
+    ],
+)
+def test_the_help_shows_the_sizes_of_presets(kind, sizes):
+    text = " ".join(run_inside("train", kind, "--help").out.decode().split())
+    for flag, values in sizes.items():
+        assert re.search(rf"{flag} N [\w' ]+; 0: preset \({values}\)\. \[default: 0\]", text), flag

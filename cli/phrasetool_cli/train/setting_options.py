@@ -56,8 +56,21 @@ def declarations(settings: type, owner: str = "") -> list[Declaration]:
         settings: the class.
         owner: name of the loss or architecture; "" for the settings of a model family.
     """
-    options = declared_options(settings).items()
-    return [Declaration(name, spec.default, spec.metadata["help"], owner) for name, spec in options]
+    return [
+        Declaration(name, spec.default, _with_presets(spec.metadata["help"], settings, name), owner)
+        for name, spec in declared_options(settings).items()
+    ]
+
+
+def _with_presets(text: str, settings: type, name: str) -> str:
+    """Return the help of an option with the values of the presets that change its default."""
+    presets = settings.preset_overrides if issubclass(settings, DeclaredSettings) else {}
+    values = [f"{preset}: {_written(values[name])}" for preset, values in presets.items() if name in values]
+    return f"{text.removesuffix('.')} (preset {', '.join(values)})." if values else text
+
+
+def _written(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
 class SettingOption(click.Option):
@@ -83,8 +96,7 @@ class SettingOption(click.Option):
         for declaration in self.declared:
             if not declaration.owner or declaration.owner in shown.owners:
                 default = shown.defaults.get(declaration.name, declaration.default)
-                value = f"{default:g}" if isinstance(default, int | float) else str(default)
-                return f"{self.opts[0]} {self.metavar}", f"{declaration.help}  [default: {value}]"
+                return f"{self.opts[0]} {self.metavar}", f"{declaration.help}  [default: {_written(default)}]"
         return None
 
 
