@@ -128,6 +128,11 @@ class EncoderKind(Options, ABC):
         """Whether there is anything to train."""
         return True
 
+    @property
+    def trains_layers(self) -> bool:
+        """Whether other parameters than word vectors and the transformation are trained."""
+        return True
+
     @abstractmethod
     def word_dimension(self, dimension: int) -> int:
         """Return the size of a word vector for phrase vectors of size `dimension`.

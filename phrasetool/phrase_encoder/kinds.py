@@ -106,6 +106,11 @@ class MeanMax(EncoderKind):
         "vectors": "centred",
     }  # fmt: skip
 
+    @property
+    def trains_layers(self) -> bool:
+        """Whether attention, feed-forward and norms are trained."""
+        return self.layers == "trained"
+
     def word_dimension(self, dimension: int) -> int:
         """Return w, for any dimension.
 
@@ -224,6 +229,11 @@ class Mean(EncoderKind):
     def learns(self) -> bool:
         """Whether there is anything to train."""
         return self.transformation == "learnt"
+
+    @property
+    def trains_layers(self) -> bool:
+        """Return False, because a mean has no layers."""
+        return False
 
     def word_dimension(self, dimension: int) -> int:
         """Return `dimension`."""

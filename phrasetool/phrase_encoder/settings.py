@@ -70,7 +70,7 @@ class TrainingSettings(Options):
     encoder: str = "rae"
     dimension: int = option(50, "Size of a phrase vector.", ge=1)
     iterations: int = option(25, "Maximum passes over the pairs.", ge=0)
-    patience: int = option(1, "Passes without a new minimum.", ge=1)
+    patience: int = option(1, "Passes without a new minimum; for --schedule constant.", ge=1)
     pretrain_iterations: int = option(0, "Passes of each encoder alone.", ge=0)
     seed: int = seed_option()
     alpha: float = option(0.1, "Weight of the reconstruction error.", ge=0, le=1)
@@ -101,10 +101,13 @@ class TrainingSettings(Options):
         if not self.pretrain_iterations:
             require(self, self.iterations >= 1, "iterations", "at least 1")
         self.kind.word_dimension(self.dimension)
-        silent = None if self.kind.reconstructs else f"the encoder {self.encoder} does not reconstruct"
-        silent = "frozen encoders do not learn to reconstruct" if self.freeze_encoders else silent
-        for name in ("alpha", "pretrain_iterations") if silent else ():
-            require(self, getattr(self, name) == 0, name, f"0: {silent}")
+        for name, reason in _without_effect(self.kind, self.freeze_encoders).items():
+            require(self, getattr(self, name) == 0, name, f"0: {reason}")
+        trainable = not self.kind.fixed_words or self.kind.trains_layers
+        require(
+            self, trainable or not self.freeze_encoders, "freeze_encoders",
+            f"False: the encoder {self.encoder} trains only the transformations anyway",
+        )  # fmt: skip
 
     @cached_property
     def objective(self) -> Objective:
@@ -143,11 +146,13 @@ class TrainingSettings(Options):
         """
         changed = {name: value for name, value in changes.items() if value is not None}
         frozen = bool(changed.get("freeze_encoders", False))
-        chosen: dict[str, Any] = preset(loss, encoder, frozen)
+        of_encoder = declared_options(registered(ENCODERS, encoder, "encoder"))
+        given = {name: value for name, value in changed.items() if name in of_encoder}
+        chosen: dict[str, Any] = preset(loss, encoder, frozen, given)
         known = {f.name for f in fields(cls)} - {"loss", "encoder", *_COMPOSED}
         options = {
             "loss_options": declared_options(registered(OBJECTIVES, loss, "loss")),
-            "encoder_options": declared_options(registered(ENCODERS, encoder, "encoder")),
+            "encoder_options": of_encoder,
         }
         for name, value in changed.items():
             owners = [owner for owner, declared in options.items() if name in declared]
@@ -180,21 +185,46 @@ class TrainingSettings(Options):
         return values
 
 
-def preset(loss: str, encoder: str, frozen: bool = False) -> dict[str, Any]:
+def _without_effect(kind: EncoderKind, frozen: bool) -> dict[str, str]:
+    """Return the settings that have no effect, which must be 0, and the reasons.
+
+    Args:
+        kind: the encoder.
+        frozen: whether encoders are frozen.
+    """
+    if frozen:
+        return {
+            **dict.fromkeys(("alpha", "pretrain_iterations"), "frozen encoders do not learn to reconstruct"),
+            **dict.fromkeys(("lambda_words", "lambda_rec"), "frozen encoders are not trained"),
+        }
+    reasons: dict[str, str] = {}
+    if not kind.reconstructs:
+        reasons.update(dict.fromkeys(("alpha", "pretrain_iterations"), f"the encoder {kind.name} does not reconstruct"))
+    if kind.fixed_words:
+        reasons["lambda_words"] = f"the word vectors of the encoder {kind.name} are not trained"
+    if not kind.trains_layers:
+        reasons["lambda_rec"] = f"the layers of the encoder {kind.name} are not trained"
+    return reasons
+
+
+def preset(
+    loss: str, encoder: str, frozen: bool = False, encoder_options: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Return the settings of a loss and an encoder that override the general defaults.
 
     Args:
         loss: one of `OBJECTIVES`.
         encoder: one of `ENCODERS`; its settings override those of the loss.
         frozen: whether encoders are frozen.
+        encoder_options: options of the encoder that differ from its defaults.
 
     Raises:
-        ValueError: an unknown loss or encoder.
+        ValueError: an unknown loss or encoder, or an invalid option of the encoder.
     """
-    kind = registered(ENCODERS, encoder, "encoder")
+    kind = encoder_kind(encoder, encoder_options or {})
     overrides = {**registered(OBJECTIVES, loss, "loss").defaults, **kind.defaults}
+    overrides.update(dict.fromkeys(_without_effect(kind, frozen), 0))
     if frozen or not kind.reconstructs:
-        overrides.update(alpha=0.0, pretrain_iterations=0)
         _enlarge_batches(overrides)
     return overrides
 

@@ -91,6 +91,8 @@ def test_words_without_a_vector_have_no_score(table, files, tmp_path):
         (("--architecture", "mean", "--transformation", "identity"), "identity is for word vectors of one space"),
         (("--architecture", "mean", "--transformation", "none"), "transformation is 'none', expected one of"),
         (("--architecture", "mean", "--alpha", "0.5"), "the encoder mean does not reconstruct"),
+        (("--architecture", "mean", "--lambda-rec", "0.5"), "the layers of the encoder mean are not trained"),
+        (("--architecture", "mean", "--freeze-encoders"), "freeze_encoders is True, expected False: the encoder mean"),
     ],
 )
 def test_invalid_usage(options, message, table):

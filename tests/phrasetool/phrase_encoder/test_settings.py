@@ -66,6 +66,12 @@ def test_the_papers_values_are_the_defaults_of_max_margin():
         ({"encoder": "mean-max", "alpha": 0.1}, "alpha is 0.1, expected 0: the encoder mean-max does not reconstruct"),
         ({"encoder": "mean-max", "pretrain_iterations": 1}, "pretrain_iterations is 1, expected 0"),
         ({"freeze_encoders": True, "alpha": 0.1}, "frozen encoders do not learn to reconstruct"),
+        ({"freeze_encoders": True, "lambda_words": 0.1}, "lambda_words is 0.1, expected 0: frozen encoders are not"),
+        ({"freeze_encoders": True, "lambda_rec": 0.1}, "lambda_rec is 0.1, expected 0: frozen encoders are not"),
+        ({"encoder": "mean", "lambda_words": 0.1}, "expected 0: the word vectors of the encoder mean are not trained"),
+        ({"encoder": "mean", "lambda_rec": 0.1}, "expected 0: the layers of the encoder mean are not trained"),
+        ({"encoder": "mean", "freeze_encoders": True}, "expected False: the encoder mean trains only the transform"),
+        ({"encoder": "mean-max", "lambda_rec": 0.1}, "expected 0: the layers of the encoder mean-max are not trained"),
     ],
 )
 def test_combinations_that_do_not_work_are_refused(changes, message):
@@ -80,7 +86,18 @@ def test_precedence_of_defaults_and_given_settings():
     assert s.loss_options == {"margin": 0.5, "corruption": "frequency"}
     encoder_options = {"word_units": 128, "heads": 2, "feed_forward": 0, "dropout": 0.0, "layers": "fixed"}
     assert s.encoder_options == encoder_options
-    assert TrainingSettings.for_loss("max-margin", freeze_encoders=True).alpha == 0
+    frozen = TrainingSettings.for_loss("max-margin", freeze_encoders=True)
+    assert (frozen.alpha, frozen.lambda_words, frozen.lambda_rec, frozen.lambda_sem) == (0, 0, 0, 1e-3)
+
+
+def test_penalties_of_parameters_that_are_not_trained_are_zero():
+    """The loss has penalties of all parameters."""
+    fixed, mean = (TrainingSettings.for_loss("max-margin", encoder) for encoder in ("mean-max", "mean"))
+    assert (fixed.lambda_words, fixed.lambda_rec, fixed.lambda_sem) == (1e-2, 0, 1e-3)
+    assert (mean.lambda_words, mean.lambda_rec, mean.lambda_sem) == (0, 0, 1e-3)
+    trained = TrainingSettings.for_loss("max-margin", "mean-max", layers="trained")
+    assert trained.lambda_rec == 1e-3
+    assert TrainingSettings.for_loss("in-batch", "mean-max", layers="trained", lambda_rec=0.1).lambda_rec == 0.1
 
 
 def test_settings_are_one_flat_table():
