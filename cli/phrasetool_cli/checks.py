@@ -16,13 +16,29 @@ def check_inputs(paths: Iterable[str | None]) -> None:
     """Refuse missing files and files that cannot be opened; pipes are not opened, and None is skipped.
 
     Raises:
+        click.UsageError: two inputs are standard input.
         DataError: a file is missing or cannot be opened.
     """
     from moses_compat.files.streams import check_readable
 
+    paths = list(paths)
+    refuse_two_standard_inputs(paths)
     for path in paths:
         if path is not None:
             check_readable(path)
+
+
+def refuse_two_standard_inputs(paths: Iterable[str | None]) -> None:
+    """Refuse standard input for two inputs: the second one would be empty.
+
+    Args:
+        paths: inputs of a command; None is skipped.
+
+    Raises:
+        click.UsageError: two of them are standard input.
+    """
+    if list(paths).count("-") > 1:
+        raise click.UsageError("only one input can be standard input", click.get_current_context(silent=True))
 
 
 def is_given(name: str) -> bool:
@@ -80,6 +96,7 @@ def check_outputs(inputs: Iterable[str | None], outputs: Iterable[str | None], *
         folders: whether outputs may be folders, too; then only their names are checked.
 
     Raises:
+        click.UsageError: two inputs are standard input.
         PhraseToolError: an output is an input, another output or a file of a model, or cannot be written.
     """
     from moses_compat.files.paths import model_of, same_file
@@ -87,6 +104,7 @@ def check_outputs(inputs: Iterable[str | None], outputs: Iterable[str | None], *
 
     sources = [path for path in inputs if path is not None]
     targets = [path for path in outputs if path is not None]
+    refuse_two_standard_inputs(sources)
     for i, path in enumerate(targets):
         for other in sources:
             if same_file(path, other) or _is_redirected(path, other, 0):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from phrasetool_cli.checks import check_outputs, is_given
+from phrasetool_cli.checks import check_outputs, is_given, refuse_two_standard_inputs
 from phrasetool_cli.command import sections, verbose_option
 from phrasetool_cli.messages import hint
 from phrasetool_cli.parameter_types import Share, finite_number, size_in_bytes
@@ -365,14 +365,16 @@ def json_document(
         Function of the document; it adds `schema_version` if the document has none.
 
     Raises:
-        click.UsageError: document and data would both go to standard output, or the file exists and is not JSON.
+        click.UsageError: document and data would both go to standard output, the file exists and is not JSON, or two
+            inputs are standard input.
         PhraseToolError: the document would overwrite an input or another output, or cannot be written.
     """
     from moses_compat.files.streams import Output
 
+    inputs, outputs = list(inputs), list(outputs)
+    refuse_two_standard_inputs(inputs)
     if path is None:
         return lambda document: None
-    outputs = list(outputs)
     if path == STANDARD and STANDARD in outputs:
         raise click.UsageError(
             "--json and the output both go to standard output; write one of them to a file (--json FILE or -o FILE)"

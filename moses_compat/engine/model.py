@@ -174,7 +174,7 @@ class MosesModel:
     @property
     def kept_paths(self) -> list[str]:
         """The files that no output may replace: those the model reads, and all files that its ini names."""
-        return [self.ini.path, *self.paths, *self.ini.paths]
+        return list(dict.fromkeys([self.ini.path, *self.paths, *self.ini.paths]))
 
     @property
     def tables(self) -> dict[str, str]:

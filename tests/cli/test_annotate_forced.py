@@ -195,7 +195,7 @@ def test_bad_usage(pairs, tmp_path):
     scale = annotate(table, pairs, "-o", tmp_path / "o", "--scale", "raw")
     assert (scale.code, "--scale is for the similarities" in scale.err) == (2, True)
     twice = run_inside("annotate", "-", "--forced-pairs", "-", "--smoothing", "none", "-q", stdin=b"")
-    assert (twice.code, "cannot both be standard input" in twice.err) == (2, True)
+    assert (twice.code, "only one input can be standard input" in twice.err) == (2, True)
     over = annotate(table, pairs, "-o", pairs)
     assert over.code == 1
     assert f"{pairs}: the output is the input {pairs}" in over.message

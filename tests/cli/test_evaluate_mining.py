@@ -49,7 +49,7 @@ def test_nothing_mined(files):
         (("mined.tsv", "empty.tsv"), 1, "empty.tsv: has no pairs"),
         (("mined.tsv", "half.tsv"), 1, "half.tsv:1: expected a source and a target, with a tab between"),
         (("mined.tsv", "none.tsv"), 1, "none.tsv: "),
-        (("-", "-"), 2, "only one file can be standard input"),
+        (("-", "-"), 2, "only one input can be standard input"),
         (("mined.tsv", "gold.tsv", "--figure", "c.bmp"), 2, "expected a name that ends with .svg, .png or .pdf"),
         (("mined.tsv", "gold.tsv", "--figure", "gold.svg.svg/x.svg"), 1, "cannot write"),
     ],

@@ -229,7 +229,7 @@ def test_subword_encoders_read_only_utf8(kept, tmp_path):
         (["S", "T", "--threshold", "1.5"], 2, "1.5"),
         (["S", "T", "--threshold", "-0.5"], 2, "expected a probability from 0 to 1"),
         (["S", "T", "--threshold", "better"], 2, "better"),
-        (["-", "-"], 2, "only one side can be standard input"),
+        (["-", "-"], 2, "only one input can be standard input"),
         (["S", "T", "--explain"], 2, "--explain adds a column to --scores"),
         (["S", "T", "--encoder", "E"], 2, "name a classifier with --model, a"),
         (["S", "T", "--prefix", "query: "], 2, "--prefix is for a sentence encoder"),

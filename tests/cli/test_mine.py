@@ -300,7 +300,7 @@ def test_the_same_file_or_stream_twice(encoder, tmp_path):
     outcome = run_inside("mine", tmp_path / "s", tmp_path / "s", "--encoder", encoder, "-q")
     assert (outcome.code, "is also the source file" in outcome.message) == (1, True)
     outcome = run_inside("mine", "-", "-", "--encoder", encoder)
-    assert (outcome.code, "only one file can be standard input" in outcome.err) == (2, True)
+    assert (outcome.code, "only one input can be standard input" in outcome.err) == (2, True)
     outcome = run_inside("mine", "-", tmp_path / "s", "--encoder", encoder, "-q", stdin=b"t1\n")
     assert (outcome.code, outcome.out.split(b"\t")[1:]) == (0, [b"t1", b"s1\n"])
 

@@ -54,6 +54,37 @@ def test_missing_inputs(tmp_path):
             check_inputs([str(tmp_path / "a"), str(path)])
 
 
+# The files need not exist: their names are checked before any of them is read.
+@pytest.mark.parametrize(
+    "command",
+    [
+        "decode --moses-ini -",
+        "decode --moses-ini ini --table - -",
+        "tune --moses-ini ini --dev - - -o tuned",
+        "tune --moses-ini - --dev - target -o tuned",
+        "force-decode --moses-ini ini - - -o pairs",
+        "force-decode --moses-ini - source - -o pairs",
+        "rescore - --source - --lm lm",
+        "rerank - --source - --weights weights",
+        "prune table --bitext - - --method significance:a+e -m model",
+        "prune table --moses-ini - --forced-pairs - --target-size 0.5 -m model",
+        "moses-ini - --table -",
+        "align - -",
+        "extract - target - -o out",
+        "lm - -",
+        "evaluate - --reference -",
+        "evaluate-model - -",
+        "translate - --table -",
+        "train classifier - -",
+    ],
+)
+def test_standard_input_for_two_inputs_is_refused(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = run_inside(*command.split(), stdin=b"a text\n")
+    expected = "phrasetool: error: only one input can be standard input (see `phrasetool "
+    assert (outcome.code, outcome.out, outcome.err.startswith(expected)) == (2, b"", True), outcome.err
+
+
 # Outputs are checked before the work starts; otherwise, the error would be about the damaged text.
 @pytest.mark.parametrize(
     "command",

@@ -105,7 +105,7 @@ def test_invalid_usage(files, tmp_path):
         ([source, source], 1, "is also the source file"),
         ([source, target, short], 2, "3 files were given"),
         ([source, target, "--min-pair-count", 2], 2, "--min-pair-count is for phrase pairs, which have counts"),
-        (["-", "-"], 2, "standard input cannot be more than one of the texts"),
+        (["-", "-"], 2, "only one input can be standard input"),
     ):
         outcome = train(*arguments, "-o", tmp_path / "m", "-q")
         assert outcome.code == code, arguments

@@ -96,7 +96,7 @@ def test_texts_without_translations_are_learnt_with_their_own_tags(bitext, toy_t
         ),
         (
             ("--language-bitext", "en", "-", "de", "-", "--tagger", "t"),
-            "standard input cannot be more than one of the texts",
+            "only one input can be standard input",
         ),
         (
             ("file", "--tagger", "t"),

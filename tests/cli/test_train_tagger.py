@@ -75,7 +75,7 @@ def test_without_a_development_set_a_share_is_held_out(banks, tmp_path):
     [
         ((), "Missing option '--treebank'"),
         (("--treebank", "en", "a", "--dev-treebank", "fr", "b"), "--dev-treebank: no --treebank of 'fr'; there are en"),
-        (("--treebank", "en", "-", "--treebank", "de", "-"), "standard input cannot be more than one of the treebanks"),
+        (("--treebank", "en", "-", "--treebank", "de", "-"), "only one input can be standard input"),
         (("--treebank", "en us", "a"), "'en us' is not a language code"),
         (("--treebank", "en", "a", "pairs"), "Got unexpected extra argument (pairs)"),
         (("--treebank", "en", "a", "--alpha", 1), "--alpha is for `train phrases`"),

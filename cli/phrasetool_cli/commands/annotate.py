@@ -173,8 +173,6 @@ def command(
         raise click.UsageError("nothing to append; give -m, --encoder, --forced-pairs or a --smoothing")
     if not model_folders and not encoder and is_given("scale"):
         raise click.UsageError("--scale is for the similarities of a model; name one with -m")
-    if table == forced_pairs == "-":
-        raise click.UsageError("TABLE and --forced-pairs cannot both be standard input")
     if smoothing and is_stream(table):
         raise click.UsageError(
             f"--smoothing {smoothing} reads the table twice, so it cannot come from standard input or a pipe; give a "

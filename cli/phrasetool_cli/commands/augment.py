@@ -100,8 +100,6 @@ def command(
         raise click.UsageError("give both --reordering-table and --reordering-out, or neither")
     inputs = [table, reordering_table, *texts, *references, *monolingual, ini]
     outputs = [output, reordering_out, entries_out, ini_output]
-    if inputs.count("-") > 1:
-        raise click.UsageError("only one input can be standard input")
     check_outputs(inputs, outputs)
     document = json_document(json_file, inputs, outputs)
     edit = ini_edit(table, output, ini, ini_output, weight, "exp", relative, reordering_out)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.checks import check_inputs, check_outputs, refuse_unused, refuse_unused_limits
+from phrasetool_cli.checks import (
+    check_inputs,
+    check_outputs,
+    refuse_two_standard_inputs,
+    refuse_unused,
+    refuse_unused_limits,
+)
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
     check_resumable,
@@ -82,6 +88,7 @@ def command(
     from moses_compat.lines.fields import check_text
     from phrasetool.pipeline import run
 
+    refuse_two_standard_inputs([text, ini, table, reordering_table])
     check_resumable(resume, text, output)
     model = MosesModel.read(ini, table, reordering_table, printed=True)
     check_outputs([text, *model.kept_paths], [output, n_best[0] if n_best else None])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.checks import refuse_unused
+from phrasetool_cli.checks import refuse_two_standard_inputs, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import json_document, json_option, quiet_option
 from phrasetool_cli.parameter_types import FiniteRange, names_of
@@ -90,8 +90,7 @@ def command(
     )
     from phrasetool.text_splitting import split_words
 
-    if (*hypotheses, *references).count("-") > 1:
-        raise click.UsageError("only one file can be standard input")
+    refuse_two_standard_inputs([*hypotheses, *references])
     if len(set(hypotheses)) < len(hypotheses):
         raise click.UsageError("a file of hypotheses is named twice; expected a file for each system")
     if len(hypotheses) % runs:

@@ -51,8 +51,6 @@ def command(mined: str, gold: str, figure: str | None, json_file: str | None, qu
     from phrasetool.bitext.mining_quality import evaluate_mining
     from phrasetool_cli.progress import TerminalWatch
 
-    if mined == gold == "-":
-        raise click.UsageError("only one file can be standard input")
     form = (figure or ".svg").rpartition(".")[2].lower()
     if form not in _FORMS:
         raise click.UsageError(f"--figure {figure}: expected a name that ends with .svg, .png or .pdf")

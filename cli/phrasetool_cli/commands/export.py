@@ -163,8 +163,6 @@ def command(
     options = checked(kind, {**given, "output": output}, set(filter(is_given, given)))
     evaluate = options.get("evaluate", ())
     inputs = [table, options.get("source_vocabulary"), options.get("target_vocabulary"), *evaluate]
-    if inputs.count("-") > 1:
-        raise click.UsageError("only one input can be standard input")
     outputs = [output, options.get("reverse")]
     check_outputs(inputs, outputs)
     document = json_document(json_file, inputs, outputs)

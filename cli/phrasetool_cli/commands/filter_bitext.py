@@ -289,8 +289,6 @@ def command(
     from moses_compat.jobs.filter_bitext import FilterRequest
 
     inputs, outputs = [source, target], [*kept, scores, rejected]
-    if inputs.count("-") > 1:
-        raise click.UsageError("only one side can be standard input")
     if explain and scores is None:
         raise click.UsageError("--explain adds a column to --scores; name a file for it")
     inputs += [given[name] for name in chain.from_iterable(_LANGUAGE_MODELS) if given[name]]

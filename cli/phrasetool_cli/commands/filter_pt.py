@@ -83,8 +83,6 @@ def command(
     if not tests and not top:
         raise click.UsageError("nothing to do; give -l, -n, -c or -p")
     corpora = [path for path in (source, target) if path] if tests else []
-    if [table, *corpora].count("-") > 1:
-        raise click.UsageError("only one of the table and the corpora can be standard input")
     check_outputs([table, *corpora], [output])
     document = json_document(json_file, [table, *corpora], [output])
     significance, watch = None, TerminalWatch(quiet)

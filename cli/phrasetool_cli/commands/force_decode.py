@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.checks import check_inputs, check_outputs
+from phrasetool_cli.checks import check_inputs, check_outputs, refuse_two_standard_inputs
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
     check_resumable,
@@ -90,6 +90,7 @@ def command(
     from phrasetool.smt.decoder.forced import REACHED, REASONS, ForcedDecoder, ForcedOptions, count_pairs
     from phrasetool.watch import raise_or_warn
 
+    refuse_two_standard_inputs([source, target, ini, table, reordering_table])
     check_resumable(resume, source, output)
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([source, target, *model.kept_paths], [output])

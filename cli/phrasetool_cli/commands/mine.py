@@ -160,8 +160,6 @@ def command(
     if development is not None and dev_gold is None:
         raise click.UsageError("--dev is for --dev-gold")
     inputs = [source, target, *(development or ()), dev_gold]
-    if inputs.count("-") > 1:
-        raise click.UsageError("only one file can be standard input")
     check_outputs(inputs, [output])
     document = json_document(json_file, inputs, [output])
     check_inputs(inputs)

@@ -97,8 +97,6 @@ def command(
     if similarities and len(similarities) not in (1, len(tables)):
         message = f"{len(tables)} tables, but {len(similarities)} --similarity-columns"
         raise click.UsageError(f"{message}; give one for all, or one for each")
-    if [*tables, *orderings].count("-") > 1:
-        raise click.UsageError("only one input can be standard input")
     if on_error == "keep":
         raise click.UsageError("--on-error keep is not for lines of two tables; skip leaves them out")
     if temporary and not os.path.isdir(temporary):

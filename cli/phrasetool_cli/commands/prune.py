@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.checks import check_outputs, refuse_unused
+from phrasetool_cli.checks import check_outputs, refuse_two_standard_inputs, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
     check_resumable,
@@ -210,6 +210,8 @@ def _check_files(request: PruneRequest) -> None:
     """
     saved = request.scores is not None and os.path.exists(request.scores)
     inputs = [request.table, request.ini, request.reordering_table, request.forced_pairs]
+    # Checked before the ini is read, which may be standard input itself.
+    refuse_two_standard_inputs(inputs)
     if request.ini is not None:
         from moses_compat.ini.reading import read_moses_ini
 

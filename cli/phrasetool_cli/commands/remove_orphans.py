@@ -45,8 +45,6 @@ def command(
     from moses_compat.tables.blocks import TableScan
     from moses_compat.tables.opening import REORDERING_TABLE, check_plausible
 
-    if table == reordering_table == "-":
-        raise click.UsageError("the phrase table and the reordering table cannot both come from standard input")
     check_outputs([table, reordering_table], [output])
     document = json_document(json_file, [table, reordering_table], [output])
     scan = TableScan(

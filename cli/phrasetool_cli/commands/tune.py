@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.checks import check_inputs, check_outputs, refuse_unused_limits
+from phrasetool_cli.checks import check_inputs, check_outputs, refuse_two_standard_inputs, refuse_unused_limits
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.commands.decode import load_translator
 from phrasetool_cli.options import (
@@ -105,6 +105,7 @@ def command(
     from phrasetool.errors import DataError
 
     source, references = _development_set(development, source, references)
+    refuse_two_standard_inputs([source, *references, ini, table, reordering_table])
     check_resumable(resume, source, output)
     if relative and output == "-":
         raise click.UsageError("--relative needs to know the folder of the ini; name it with --output")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_compat.files.paths import STANDARD
 from phrasetool.errors import DataError
 from phrasetool.pair_classifier.settings import FOLDER, WORD2VEC, WORDS, PairClassifierSettings
 from phrasetool_cli.command import sections
@@ -38,8 +37,6 @@ class ParallelInputs(PairFiles):
         super().__post_init__()
         if self.tuned and not self.encoder.startswith(FOLDER):
             raise click.UsageError("--tune-embeddings is for --embeddings hf:FOLDER; word vectors are trained anyway")
-        if self.all.count(STANDARD) > 1:
-            raise click.UsageError("standard input cannot be more than one of the texts")
 
 
 _RENAMED = {"--encoder": "--embeddings", "--tune-encoder": "--tune-embeddings"}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_compat.files.paths import STANDARD
 from phrasetool.errors import DataError
 from phrasetool.syntax.settings import SIZES, SyntaxSettings
 from phrasetool_cli.command import sections
@@ -49,8 +48,6 @@ class SyntaxInputs:
             raise click.UsageError(
                 "--language-text is learnt with its own parts of speech; leave out --no-own-language"
             )
-        if self.all.count(STANDARD) > 1:
-            raise click.UsageError("standard input cannot be more than one of the texts")
         named = [("--language-bitext", language) for bitext in self.bitexts for language in bitext[::2]]
         for flag, language in [*named, *(("--language-text", language) for language, _ in self.texts)]:
             if not language or any(c in language for c in " ,\n\t"):

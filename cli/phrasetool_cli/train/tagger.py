@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_compat.files.paths import STANDARD
 from phrasetool.tagger.settings import TaggerSettings
 from phrasetool_cli.command import sections
 from phrasetool_cli.progress import TerminalWatch
@@ -34,8 +33,6 @@ class TaggerInputs:
     development: _Named
 
     def __post_init__(self) -> None:
-        if self.all.count(STANDARD) > 1:
-            raise click.UsageError("standard input cannot be more than one of the treebanks")
         known = {language for language, _ in self.treebanks}
         for language in known:
             if not language or any(c in language for c in " ,\n\t"):
