@@ -79,16 +79,28 @@ def _tell(message: str) -> None:
     write(message)
 
 
-def _check(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    # --quiet is eager, so click processes it before this option.
-    if value and context.params.get("quiet"):
+def _remember(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    context.meta[_VERBOSE] = value
+
+
+def _choose_verbosity(context: click.Context) -> None:
+    """Choose between `--quiet` and `--verbose`: the command line has precedence over the configuration file.
+
+    Raises:
+        click.UsageError: both are typed, or both are configured.
+    """
+    if not (context.params.get("quiet") and is_verbose()):
+        return
+    quiet, verbose = (
+        context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ("quiet", "verbose")
+    )
+    if quiet == verbose:
         raise click.UsageError("give --quiet or --verbose, not both")
-    if value:
-        context.meta[_VERBOSE] = True
+    context.params["quiet"], context.meta[_VERBOSE] = quiet, verbose
 
 
 verbose_option = click.option(
-    "--verbose", "-v", is_flag=True, expose_value=False, callback=_check,
+    "--verbose", "-v", is_flag=True, expose_value=False, callback=_remember,
     help="Print settings, versions and the seconds of each step.",
 )  # fmt: skip
 
@@ -252,11 +264,15 @@ class SectionedCommand(click.Command):
 
     Args:
         renamed: old name of an option -> current name.
+        exclusive: groups of parameters of which the command accepts only one.
     """
 
-    def __init__(self, *arguments: Any, renamed: Mapping[str, str] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, *arguments: Any, renamed: Mapping[str, str] | None = None, exclusive: Sequence[Sequence[str]] = (),
+        **settings: Any,
+    ) -> None:  # fmt: skip
         super().__init__(*arguments, **settings)
-        self.renamed = dict(renamed or {})
+        self.renamed, self.exclusive = dict(renamed or {}), exclusive
 
     def sections(self, context: click.Context) -> dict[str, list[tuple[str, str]]]:
         """Return title -> names and help of options, in order."""
@@ -282,7 +298,8 @@ class SectionedCommand(click.Command):
         if context.default_map:
             from phrasetool_cli.config_file import command_line_wins
 
-            command_line_wins(context)
+            command_line_wins(context, self.exclusive)
+        _choose_verbosity(context)
         _check_memory_limit()
         if is_verbose():
             report_settings(context)

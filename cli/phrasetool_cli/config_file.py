@@ -20,10 +20,6 @@ from phrasetool_cli.messages import hint
 NAME = "phrasetool.toml"
 
 _Section = dict[str, Any]
-# Mutually exclusive parameters.
-_EXCLUSIVE = (
-    ("threshold", "target_size", "max_bleu_loss", "sweep"), ("scores", "columns"), ("seed", "unseeded"),
-)  # fmt: skip
 
 
 def find_config(named: str | None) -> str | None:
@@ -206,11 +202,23 @@ def _line_of(text: str, section: str, key: str | None) -> int | None:
     return None
 
 
-def command_line_wins(context: click.Context) -> None:
-    """Unset configured options that exclude a typed option, in the parameters of the context."""
-    for alternatives in _EXCLUSIVE:
+def command_line_wins(context: click.Context, exclusive: Iterable[Iterable[str]]) -> None:
+    """Unset configured options that exclude a typed option, in the parameters of the context.
+
+    Args:
+        context: context of the command.
+        exclusive: groups of parameters of which the command accepts only one.
+    """
+    for alternatives in exclusive:
         sources = {name: context.get_parameter_source(name) for name in alternatives}
         if ParameterSource.COMMANDLINE in sources.values():
             for name, source in sources.items():
                 if source is ParameterSource.DEFAULT_MAP:
-                    context.params[name] = False if context.params[name] is True else None
+                    value = context.params[name]
+                    # A single value of several parts is a tuple, too, but its parameter is None without it.
+                    context.params[name] = False if value is True else () if name in _repeatable(context) else None
+
+
+def _repeatable(context: click.Context) -> set[str | None]:
+    options = context.command.get_params(context)
+    return {option.name for option in options if isinstance(option, click.Option) and option.multiple}

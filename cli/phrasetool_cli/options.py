@@ -87,7 +87,7 @@ force_option = click.option("--force", is_flag=True, help="Ignore failed sanity 
 # Verbosity of a command.
 quiet_option = sections(
     None,
-    click.option("--quiet", "-q", is_flag=True, is_eager=True, help="Print warnings and errors only."),
+    click.option("--quiet", "-q", is_flag=True, help="Print warnings and errors only."),
     verbose_option,
 )
 
@@ -454,7 +454,8 @@ def chosen_encoder(values: dict[str, Any], table: str, inputs: bool = True) -> E
         click.UsageError: options contradict each other, the encoder cannot be used, or a language is unknown.
     """
     folder, more = values.pop("encoder"), {name: values.pop(name) for name in _FLAGS}
-    named = [flag for name, flag in _FLAGS.items() if more[name] is not None]
+    # A configured option of an encoder is ignored if another source of similarities is typed.
+    named = [flag for name, flag in _FLAGS.items() if more[name] is not None and is_given(name)]
     if folder is None:
         if named:
             raise click.UsageError(f"{named[0]} is for a sentence encoder; name one with --encoder")

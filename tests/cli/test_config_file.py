@@ -41,6 +41,60 @@ def test_the_command_line_overrides_conflicting_settings(folder, model_folder):
     assert run_inside("prune", "t", "-m", model_folder, "--target-size", "100%").out == TABLES["lattice"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "typed", "message"),
+    [
+        ("quiet = true", ["-v"], "quiet: false"),
+        ("verbose = true", ["-q"], ""),
+        ("model = 'none'", ["--encoder", "missing"], "missing: no such folder"),
+        ("encoder = 'none'\nprefix = 'query: '", ["-m", "missing"], "missing: no such model folder"),
+        ("encoder = 'none'", ["--similarity-columns", "4,5"], ""),
+        ("similarity-columns = '4,5'", ["-m", "missing"], "missing: no such model folder"),
+        ("similarity-columns = '4,5'", ["--encoder", "missing"], "missing: no such folder"),
+        ("model = 'none'", ["--similarity-columns", "4,5"], ""),
+    ],
+)
+def test_the_command_line_wins_against_each_conflicting_default(folder, settings, typed, message):
+    write(folder / "t", b"a ||| b ||| 0.1 0.1 0.1 0.5 0.5\n")
+    source = [] if {"--encoder", "-m", "--similarity-columns"} & set(typed) else ["--similarity-columns", "4,5"]
+    outcome = configured(folder, f"[prune]\n{settings}\n", "prune", "t", "-t", "-1", *source, *typed)
+    assert outcome.code == (1 if "missing" in typed else 0), outcome.err
+    assert message in outcome.err
+    assert "none: " not in outcome.err
+    assert "-v" in typed or "version: " not in outcome.err
+    assert "-q" not in typed or outcome.err == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "typed", "message"),
+    [
+        ("quiet = true\nverbose = true", [], "give --quiet or --verbose, not both"),
+        ("model = 'm'\nsimilarity-columns = '4,5'", [], "-m and --similarity-columns are two sources"),
+        ("", ["-q", "-v"], "give --quiet or --verbose, not both"),
+    ],
+)
+def test_conflicts_within_the_command_line_or_the_file_are_refused(folder, settings, typed, message):
+    outcome = configured(folder, f"[prune]\n{settings}\n", "prune", "t", "-t", "-1", *typed)
+    assert (outcome.code, message in outcome.err) == (2, True), outcome.err
+
+
+def test_a_model_and_columns_are_two_sources_for_two_criteria(folder, model_folder):
+    typed = ["-t", "-1", "--method", "semantic+parallel", "--similarity-columns", "1,2", "-m", model_folder]
+    outcome = run_inside("prune", "t", *typed)
+    assert (outcome.code, "which the method parallel needs" in outcome.err) == (1, True), outcome.err
+
+
+def test_configured_sources_of_mine_and_export_give_way(folder):
+    text = "[mine]\nencoder = 'none'\nprefix = 'x'\n[export]\nmodel = 'none'\n[filter-bitext]\nkeep = '10%'\n"
+    write(folder / "a", b"a\n")
+    outcome = configured(folder, text, "mine", "a", "t", "-m", "missing")
+    assert (outcome.code, "missing: no such model folder" in outcome.err) == (1, True), outcome.err
+    outcome = run_inside("export", "t", "--to", "vmap", "--similarity-columns", "1,2")
+    assert "two sources" not in outcome.err
+    outcome = run_inside("filter-bitext", "a", "t", "-m", "missing", "--threshold", "0.5", "-o", "x", "y")
+    assert (outcome.code, "missing: no such model folder" in outcome.err) == (1, True), outcome.err
+
+
 def test_a_repeatable_option_is_one_value_or_a_list(folder, model_folder):
     for value in (f"'{model_folder}'", f"['{model_folder}']"):
         outcome = configured(folder, f"[annotate]\nmodel = {value}\njson = 'a.json'\n", "annotate", "t", "-o", "a")

@@ -142,6 +142,13 @@ def test_the_store_can_be_named(folder, table, tmp_path):
             ("prune", "t.gz", "-t", "0.5", "--encoder", "e", "--similarity-columns", "5,6"),
             "--encoder and --similarity-columns are two sources",
         ),
+        *(
+            (
+                ("prune", "t.gz", "-t", "0.5", "--method", method, "--similarity-columns", "5,6", "-m", "m"),
+                "-m and --similarity-columns are two sources of similarities; give one",
+            )
+            for method in ("semantic", "parallel", "parallel+syntax", "count")
+        ),
     ],
 )
 def test_bad_usage(arguments, message):

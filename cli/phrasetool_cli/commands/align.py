@@ -29,7 +29,7 @@ Example:
 _METHODS = ["grow-diag-final-and", "grow-diag-final", "grow-diag", "grow", "intersection", "union"]
 
 
-@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, exclusive=(("seed", "unseeded"),), epilog=_EXAMPLE)
 @click.argument("source")
 @click.argument("target")
 @sections(

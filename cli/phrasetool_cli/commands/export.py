@@ -136,7 +136,7 @@ Example:
 """
 
 
-@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, exclusive=(("model_folder", "columns"),), epilog=_EXAMPLE)
 @click.argument("table")
 @sections(export_options, "Reading", sort_option, None, json_option, table_options)
 def command(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool.errors import PhraseToolError
-from phrasetool_cli.checks import check_inputs, check_outputs
+from phrasetool_cli.checks import check_inputs, check_outputs, is_given
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
     FOR_ENCODERS,
@@ -127,7 +127,7 @@ def chosen_scorer(values: dict[str, Any], explain: bool) -> ChosenScorer:
 
 def _refuse_encoder_options(values: dict[str, Any]) -> None:
     for name, flag in FOR_ENCODERS.items():
-        if values[name] is not None:
+        if values[name] is not None and is_given(name):
             raise click.UsageError(f"{flag} is for a sentence encoder; name one with --encoder")
 
 
@@ -245,7 +245,10 @@ Example:
 """
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+_EXCLUSIVE = (("model_folder", "encoder", "cross_train"), ("threshold", "share"))
+
+
+@click.command(cls=SectionedCommand, exclusive=_EXCLUSIVE, epilog=_EXAMPLE)
 @click.argument("source")
 @click.argument("target")
 @sections(

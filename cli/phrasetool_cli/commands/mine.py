@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.checks import check_inputs, check_outputs
+from phrasetool_cli.checks import check_inputs, check_outputs, is_given
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
     FOR_ENCODERS,
@@ -83,12 +83,15 @@ def chosen_pair_encoder(given: dict[str, Any]) -> tuple[PairEncoder, EncoderRequ
     more = {name: given.pop(name) for name in FOR_ENCODERS}
     if (model is None) == (encoder is None):
         raise click.UsageError("name a classifier with --model, or a sentence encoder with --encoder")
-    if named := [flag for name, flag in FOR_ENCODERS.items() if encoder is None and more[name] is not None]:
+    if named := [flag for name, flag in FOR_ENCODERS.items() if encoder is None and is_given(name)]:
         raise click.UsageError(f"{named[0]} is for a sentence encoder; name one with --encoder")
-    if encoder is not None:
+    if encoder is None:
+        more = dict.fromkeys(more)
+    else:
         for name, flag in (("rerank", "--rerank"), ("weight", "--probability-weight")):
-            if given[name]:
+            if given[name] and is_given(name):
                 raise click.UsageError(f"{flag} needs a classifier; name one with --model")
+            given[name] = None
     if given["rerank"] == 0 and given["weight"] is not None:
         raise click.UsageError("--probability-weight has no effect with --rerank 0, which asks for no probabilities")
     try:
@@ -113,7 +116,7 @@ Example:
 """
 
 
-@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, exclusive=(("model_folder", "encoder"),), epilog=_EXAMPLE)
 @click.argument("source")
 @click.argument("target")
 @sections(

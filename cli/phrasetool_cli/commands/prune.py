@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.checks import check_outputs, refuse_two_standard_inputs, refuse_unused
+from phrasetool_cli.checks import check_outputs, is_given, refuse_two_standard_inputs, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
     check_resumable,
@@ -65,6 +65,10 @@ def _complete_criteria(context: click.Context, parameter: click.Parameter, incom
 
 
 _SEARCH = ("algorithm", "stack_size", "pop_limit", "beam_threshold", "distortion_limit", "table_limit")
+_EXCLUSIVE = (
+    ("threshold", "target_size", "max_bleu_loss", "sweep"), ("scores", "columns"), ("encoder", "columns"),
+    ("encoder", "model_folders"),
+)  # fmt: skip
 _SCAN = ("on_error", "threads", "block_bytes", "allow_empty", "force", "max_line")
 
 
@@ -88,21 +92,41 @@ def _request_of(values: dict[str, Any], runner: Callable[[int], Runner | None]) 
     if values["encoder"] and folders:
         raise click.UsageError("--encoder and --model are two sources of similarities; give one")
     values["encoder"] = chosen_encoder(values, values["table"], inputs=not kept)
-    folders = folders or (default_model(),)
+    named_folders = folders or (default_model(),)
     scan = TableScan(**{name: values.pop(name) for name in _SCAN})
     dry_run = values.pop("dry_run")
     try:
         request = PruneRequest(
-            **values, scan=replace(scan, runner=runner(scan.threads)), model_folder=folders[0],
-            more_models=tuple(folders[1:]), search=search, by_criterion=json_file is not None or not quiet,
+            **values, scan=replace(scan, runner=runner(scan.threads)), model_folder=named_folders[0],
+            more_models=tuple(named_folders[1:]), search=search, by_criterion=json_file is not None or not quiet,
             ask_all=json_file is not None,
         )  # fmt: skip
     except UnusableRequest as error:
         raise click.UsageError(error.worded(_flags())) from error
+    if request.columns and folders and _needs_one_source(request):
+        request = _with_one_source(request)
     _refuse_unused_criterion_options(request)
     check_resumable(request.resume and request.sweep is None, request.table, request.output)
     _check_files(request)
     return request.dry() if dry_run else request
+
+
+def _needs_one_source(request: PruneRequest) -> bool:
+    """Whether the method uses columns or models: with both, `semantic` reads columns, another criterion its model."""
+    names = request.parsed_method.names
+    return "semantic" not in names or not {"parallel", "syntax"} & set(names)
+
+
+def _with_one_source(request: PruneRequest) -> PruneRequest:
+    """Return a request without the configured one of two sources of similarities, the columns and the model.
+
+    Raises:
+        click.UsageError: both are typed, or both are configured.
+    """
+    if is_given("columns") == is_given("model_folders"):
+        raise click.UsageError("-m and --similarity-columns are two sources of similarities; give one")
+    # The model of a request with columns is not used.
+    return request if is_given("columns") else replace(request, columns=None)
 
 
 def _flags() -> dict[str, str]:
@@ -259,7 +283,7 @@ Example:
 """
 
 
-@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, exclusive=_EXCLUSIVE, epilog=_EXAMPLE)
 @click.argument("table", default="-")
 @prune_options
 def command(**given: Any) -> None:
