@@ -149,6 +149,8 @@ _TEXTS = {
     "NAME", "X", "CODE", "NAMES", "LANG", "HOST:PORT", "a+e|a-e|N", "SPEC", "SOURCE,TARGET", "N...", "TYPE",
     "ARGUMENTS", "P", "TEXT", "PREFIX",
 }  # fmt: skip
+# Metavars of options that name one file or folder.
+_NAMES = {"FILE": "file", "[FILE]": "file", "FOLDER": "folder"}
 # Command and parameter name of arguments that are not file names.
 _TEXT_ARGUMENTS = {("neighbours", "phrase"), ("threshold-filter", "thresholds")}
 
@@ -291,6 +293,7 @@ class SectionedCommand(click.Command):
         rest = super().parse_args(ctx, current_names(args, self.renamed, ctx.resilient_parsing))
         for parameter in self.get_params(ctx):
             _check_size(parameter, ctx.params.get(str(parameter.name)), ctx)
+            _check_name(parameter, ctx.params.get(str(parameter.name)), ctx)
         return rest
 
     def invoke(self, context: click.Context) -> Any:
@@ -346,6 +349,16 @@ def _check_size(parameter: click.Parameter, value: Any, context: click.Context) 
         if isinstance(number, int) and abs(number) > LARGEST_NUMBER:
             bound = f"x<={LARGEST_NUMBER}" if number > 0 else f"x>=-{LARGEST_NUMBER}"
             raise click.BadParameter(f"{number} is not in the range {bound}.", context, parameter)
+
+
+def _check_name(parameter: click.Parameter, value: Any, context: click.Context) -> None:
+    """Refuse an empty name, as of an unset variable of the shell: it would mean the current folder, or the default.
+
+    Raises:
+        click.BadParameter: the option names a file or folder, and its value is empty.
+    """
+    if parameter.metavar in _NAMES and "" in (value if isinstance(value, tuple) else (value,)):
+        raise click.BadParameter(f"expected the name of a {_NAMES[parameter.metavar]}, found ''", context, parameter)
 
 
 def _fewest_lines(rows: Sequence[tuple[str, str]], width: int) -> int:

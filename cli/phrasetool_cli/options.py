@@ -36,8 +36,8 @@ WHICH_MODEL = "[default: ./phrasetool-model]"
 
 
 def default_model() -> str:
-    """Return `$PHRASETOOL_MODEL`, or else the folder that `phrasetool train` writes."""
-    return os.environ.get("PHRASETOOL_MODEL", _DEFAULT_MODEL)
+    """Return `$PHRASETOOL_MODEL`, or if that is unset or empty, the folder that `phrasetool train` writes."""
+    return os.environ.get("PHRASETOOL_MODEL") or _DEFAULT_MODEL
 
 
 def available_processors() -> int:

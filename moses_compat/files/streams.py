@@ -520,13 +520,21 @@ def check_writable(path: str) -> None:
     """Refuse a path that cannot be written; no file is left behind, and pipes and devices are not checked.
 
     Raises:
-        PhraseToolError: the folder does not exist, cannot be written to, or its disk is full.
+        PhraseToolError: the path is empty or ends in `/`, or its folder does not exist, cannot be written to, or its
+            disk is full.
     """
     if is_stream(path):
         return
+    if not path:
+        raise PhraseToolError("cannot write: expected a file name, found an empty one")
+    if path.endswith(os.sep) and not os.path.isdir(path):
+        raise PhraseToolError(f"{path}: cannot write: expected a file name, found one that ends in {os.sep}")
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
-        raise PhraseToolError(f"{path}: cannot write: there is no folder {os.path.dirname(path)}")
+        # The folder that was typed exists if the path is a link into a missing one.
+        typed = os.path.dirname(path)
+        missing = folder if os.path.isdir(typed or os.curdir) else typed
+        raise PhraseToolError(f"{path}: cannot write: there is no folder {missing}")
     Output(path).discard()
     if shutil.disk_usage(folder).free == 0:
         raise PhraseToolError(f"{path}: cannot write: the disk is full")

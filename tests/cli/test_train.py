@@ -210,3 +210,21 @@ def test_the_model_defaults_to_the_environment(trained, tmp_path, monkeypatch):
     assert run_inside("neighbours", "a1", "--json").code == 0
     monkeypatch.setenv("PHRASETOOL_MODEL", str(tmp_path / "none"))
     assert "no such model folder" in run_inside("neighbours", "a1").message
+
+
+def test_an_empty_name_is_not_the_current_folder(trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(trained)
+    monkeypatch.setenv("PHRASETOOL_MODEL", "")
+    assert "phrasetool-model: no such model folder" in run_inside("neighbours", "a1").message
+    write(tmp_path / "pairs", b"a ||| b\n")
+    monkeypatch.chdir(tmp_path)
+    for arguments, kind in (
+        (["train", "pairs", "-o", ""], "folder"),
+        (["neighbours", "a1", "-m", ""], "folder"),
+        (["prune", "pairs", "-t", "0", "-m", ""], "folder"),
+        (["decode", "--moses-ini", "", "pairs"], "file"),
+        (["lm", "pairs", "-o", ""], "file"),
+    ):
+        outcome = run_inside(*arguments)
+        assert (outcome.code, f"expected the name of a {kind}, found ''" in outcome.err) == (2, True), outcome.err
+    assert os.listdir(tmp_path) == ["pairs"]

@@ -313,6 +313,16 @@ def test_what_cannot_be_read(tmp_path):
 def test_what_cannot_be_written(tmp_path, monkeypatch):
     with pytest.raises(PhraseToolError, match=r"out: cannot write: there is no folder .*no$"):
         check_writable(str(tmp_path / "no" / "out"))
+    (tmp_path / "dangling").symlink_to(tmp_path / "missing" / "out")
+    with pytest.raises(PhraseToolError, match=r"dangling: cannot write: there is no folder .*missing$"):
+        check_writable(str(tmp_path / "dangling"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PhraseToolError, match=r"dangling: cannot write: there is no folder .*missing$"):
+        check_writable("dangling")
+    with pytest.raises(PhraseToolError, match=r"^cannot write: expected a file name, found an empty one$"):
+        check_writable("")
+    with pytest.raises(PhraseToolError, match=r"^new/: cannot write: expected a file name, found one that ends in /$"):
+        check_writable("new/")
     with pytest.raises(PhraseToolError, match="is a folder, expected a file name"):
         check_writable(str(tmp_path))
     monkeypatch.setattr(streams.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
