@@ -67,10 +67,17 @@ translator_score_option = click.option(
 )  # fmt: skip
 
 
+def _standard_output(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Return `-` for /dev/stdout and the like."""
+    from moses_compat.files.paths import descriptor_of
+
+    return STANDARD if value and descriptor_of(value) == 1 else value
+
+
 def output_option(help_text: str = "Output file.") -> _Option[Any]:
     """Return the option `--output`, by default standard output."""
     return click.option(
-        "-o", "--output", default="-", show_default=False, metavar="FILE",
+        "-o", "--output", default="-", show_default=False, metavar="FILE", callback=_standard_output,
         help=f"{help_text}  [default: -, standard output]",
     )  # fmt: skip
 
@@ -262,9 +269,9 @@ def check_resumable(resume: bool, source: str, output: str) -> None:
     Raises:
         click.UsageError: input or output is a stream.
     """
-    from moses_compat.files.paths import is_stream
+    from moses_compat.files.paths import descriptor_of, is_stream
 
-    if resume and ("-" in (source, output) or is_stream(source) or is_stream(output)):
+    if resume and (is_stream(source) or is_stream(output) or descriptor_of(output) is not None):
         raise click.UsageError("--resume keeps finished work next to the output; expected files to read, and -o FILE")
 
 
@@ -298,10 +305,10 @@ def finished_work(
 def _forgetting(output: str) -> Iterator[None]:
     """Remove the stored work of an interrupted run once its output is complete."""
     from moses_compat.files.finished_work import forget_finished
-    from moses_compat.files.paths import is_stream
+    from moses_compat.files.paths import descriptor_of, is_stream
 
     yield
-    if not is_stream(output):
+    if not is_stream(output) and descriptor_of(output) is None:
         forget_finished(output)
 
 
@@ -345,7 +352,7 @@ STANDARD = "-"
 
 
 json_option = click.option(
-    "--json", "json_file", is_flag=False, flag_value=STANDARD, metavar="[FILE]",
+    "--json", "json_file", is_flag=False, flag_value=STANDARD, metavar="[FILE]", callback=_standard_output,
     help="Write results as JSON to FILE or standard output.",
 )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable
 
@@ -52,6 +53,24 @@ def is_pipe(path: str) -> bool:
         return False
 
 
+def descriptor_of(path: str) -> int | None:
+    """Return the open descriptor of this process that a path names, as /dev/stdout does; None for other paths.
+
+    Such a path is a link to the file of the descriptor, which may have other content before and after the output.
+    """
+    # Longer chains of links cannot be opened.
+    for _ in range(40):
+        folder, name = os.path.split(path)
+        folder = os.path.realpath(folder)
+        if re.fullmatch(rf"/dev/fd|/proc/{os.getpid()}(/task/\d+)?/fd", folder) and name.isdecimal():
+            return int(name)
+        try:
+            path = os.path.join(folder, os.readlink(os.path.join(folder, name)))
+        except (OSError, ValueError):
+            break
+    return None
+
+
 def same_file(first: str, second: str) -> bool:
     """Whether two paths name the same file, which need not exist; False for standard input."""
     if STANDARD in (first, second):
@@ -76,5 +95,5 @@ def model_of(path: str) -> str | None:
 
 def scratch_place(path: str) -> str | None:
     """Return the folder for temporary files of an output: that of the file; None (the system's) if it is a stream."""
-    special = path == STANDARD or (os.path.exists(path) and not os.path.isfile(path))
+    special = path == STANDARD or (os.path.exists(path) and not os.path.isfile(path)) or descriptor_of(path) is not None
     return None if special else os.path.dirname(os.path.abspath(path))

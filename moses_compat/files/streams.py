@@ -341,6 +341,10 @@ class Output:
         self._target = os.path.realpath(path)
         folder = os.path.dirname(self._target)
         try:
+            # Other programs may have written to an open descriptor, and may go on: its file is not replaced.
+            if (descriptor := paths.descriptor_of(path)) is not None:
+                self._file = os.fdopen(os.dup(descriptor), "wb")
+                return
             # A device or a pipe cannot be replaced by renaming; it is written directly.
             if os.path.exists(path) and not os.path.isfile(path):
                 self._file = open(path, "wb")  # noqa: SIM115
@@ -517,13 +521,13 @@ def check_readable(path: str) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Refuse a path that cannot be written; no file is left behind, and pipes and devices are not checked.
+    """Refuse a path that cannot be written; no file is left behind; pipes, devices and descriptors are not checked.
 
     Raises:
         PhraseToolError: the path is empty or ends in `/`, or its folder does not exist, cannot be written to, or its
             disk is full.
     """
-    if is_stream(path):
+    if is_stream(path) or paths.descriptor_of(path) is not None:
         return
     if not path:
         raise PhraseToolError("cannot write: expected a file name, found an empty one")

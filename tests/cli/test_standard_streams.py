@@ -1,6 +1,7 @@
 """Commands whose standard streams are closed or full, or whose terminal supports few characters."""
 
 import gzip
+import json
 import os
 import re
 import shlex
@@ -34,6 +35,19 @@ def shell(table, model_folder, arguments, redirections, **changes):
 
 
 PRUNE = "prune -t -1 -m M T"
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_output_to_a_redirected_stream_keeps_the_rest_of_its_file(table, name):
+    folder = table.parent
+    write(folder / "text", b"a b\n" * 20)
+    command = shlex.join([*COMMAND, "lm", "text", "--order", "1", "-q", "-o"])
+    script = f"{{ echo head; {command} {name}; echo tail; {command} model --json {name}; }} > f"
+    subprocess.run(["sh", "-c", script], cwd=folder, env=clean_environment(), check=True)
+    expected = b"head\n" + (folder / "model").read_bytes() + b"tail\n{"
+    head, brace, document = (folder / "f").read_bytes().partition(b"{")
+    assert head + brace == expected
+    assert json.loads(brace + document)["schema_version"] == 1
 
 
 @pytest.mark.parametrize(

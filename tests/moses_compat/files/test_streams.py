@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from moses_compat.files import streams
+from moses_compat.files import paths, streams
 from moses_compat.files.packing import GZIP
 from moses_compat.files.streams import BUFFER_BYTES, Input, Output, check_readable, check_writable, compress, open_bytes
 from phrasetool.embeddings.files import load_vectors
@@ -204,6 +204,21 @@ def test_output_to_a_device_or_pipe():
     with Output(os.devnull) as out:
         out.write(b"x")
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_output_to_an_open_descriptor_keeps_what_others_wrote(tmp_path):
+    path = tmp_path / "o"
+    with open(path, "wb", buffering=0) as file:
+        (tmp_path / "link").symlink_to(f"/dev/fd/{file.fileno()}")
+        file.write(b"head\n")
+        for name in (f"/dev/fd/{file.fileno()}", f"/proc/self/fd/{file.fileno()}", str(tmp_path / "link")):
+            check_writable(name)
+            with Output(name) as out:
+                out.write(b"new\n")
+        file.write(b"tail\n")
+    assert path.read_bytes() == b"head\n" + b"new\n" * 3 + b"tail\n"
+    assert sorted(os.listdir(tmp_path)) == ["link", "o"]
+    assert paths.scratch_place(f"/dev/fd/{os.open(path, os.O_RDONLY)}") is None
 
 
 def test_output_through_a_symbolic_link_replaces_the_file_it_points_to(tmp_path):
