@@ -9,10 +9,12 @@ both.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib
 import itertools
 import json
 import multiprocessing
+import os
 import queue
 import shutil
 import sys
@@ -92,7 +94,7 @@ def build_all(
     """Compile the kernels of packages into libraries or, if there is no C compiler, into numba's cache.
 
     Each part of a library is compiled in a separate process, so that several cores are used.  Up-to-date parts are not
-    compiled again.
+    compiled again.  Processes that compile into the same folder wait for each other.
 
     Args:
         packages: names of the packages.
@@ -103,18 +105,40 @@ def build_all(
     Raises:
         PhraseToolError: no folder for a library is writable.
     """
-    plans = {package: _plan(package, demo) for package in packages}
-    for _ in range(sum(plan.current for plan in plans.values())):
-        tick()
-    compiled = _compile_missing(plans, tick, demo, processes) if any(plan.missing for plan in plans.values()) else {}
-    built = {}
-    for package, plan in plans.items():
-        parts = {part: compiled[package, part] for part in plan.missing}
-        if plan.target and parts:
-            _write_manifest(folders(package)[0], plan.target, this_processor(), parts, plan.manifest)
-        kernels = plan.current + sum(part.kernels for part in parts.values())
-        built[package] = Built(kernels, str(plan.target) if plan.target else "numba's cache (no C compiler)")
-    return built
+    with contextlib.ExitStack() as locks:
+        for package in packages:
+            _lock_target(package, locks)
+        plans = {package: _plan(package, demo) for package in packages}
+        for _ in range(sum(plan.current for plan in plans.values())):
+            tick()
+        missing = any(plan.missing for plan in plans.values())
+        compiled = _compile_missing(plans, tick, demo, processes) if missing else {}
+        built = {}
+        for package, plan in plans.items():
+            parts = {part: compiled[package, part] for part in plan.missing}
+            if plan.target and parts:
+                _write_manifest(folders(package)[0], plan.target, this_processor(), parts, plan.manifest)
+            kernels = plan.current + sum(part.kernels for part in parts.values())
+            built[package] = Built(kernels, str(plan.target) if plan.target else "numba's cache (no C compiler)")
+        return built
+
+
+def _lock_target(package: str, locks: contextlib.ExitStack) -> None:
+    """Wait until no other process writes the library of a package: it would remove the parts of this one.
+
+    Args:
+        package: name of the package.
+        locks: keeps the lock of the folder that a library is written to, the first one that is writable.  Without a
+            writable folder, or on a file system without locks, there is none.
+    """
+    for target in folders(package):
+        with contextlib.suppress(OSError):
+            target.mkdir(parents=True, exist_ok=True)
+            if os.access(target, os.W_OK):
+                handle = os.open(target, os.O_RDONLY)
+                locks.callback(os.close, handle)
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                return
 
 
 @dataclass(frozen=True)

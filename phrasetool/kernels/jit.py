@@ -258,21 +258,45 @@ def watch(module: str, source: str) -> None:
 def _library(package: str) -> Library | None:
     if os.environ.get(MODE) == "numba":
         return None
+    candidates = []
     for folder in folders(package):
         try:
             manifest = json.loads((folder / MANIFEST).read_bytes())
             # Earlier versions of the manifest have other parts or none.
             if isinstance(manifest.get("parts"), list) and not missing_features(manifest["features"]):
-                library = Library(functools.partial(_load_part, package, folder), manifest)
-                for watched, source_checksum in _watched.items():
-                    library.check(watched, source_checksum)
-                _loaded.append(library)
-                return library
+                candidates.append((Library(functools.partial(_load_part, package, folder), manifest), manifest))
         except (OSError, ValueError, KeyError, ImportError):
             continue
+    if candidates:
+        library, _ = candidates[0]
+        # An outdated library that cannot be written must not hide the one in the cache folder.  Only then are all
+        # sources read; otherwise, each is compared when its module is imported.
+        if len(candidates) > 1:
+            library = next((one for one, manifest in candidates if _is_current(manifest)), library)
+        for watched, source_checksum in _watched.items():
+            library.check(watched, source_checksum)
+        _loaded.append(library)
+        return library
     # A library without kernels never loads a part.
     load = functools.partial(_load_part, package, Path())
     return Library(load, {"kernels": {}, "sources": {}}) if RECORD in os.environ else None
+
+
+def _is_current(manifest: dict[str, Any]) -> bool:
+    """Return whether no source of a library has changed since it was compiled; missing sources count as unchanged.
+
+    Args:
+        manifest: manifest of the library.
+    """
+    for module, expected in manifest["sources"].items():
+        package, _, name = module.partition(".")
+        spec = importlib.util.find_spec(package)
+        folder = Path(spec.origin).parent if spec and spec.origin else Path()
+        path = folder.joinpath(*filter(None, name.split(".")))
+        now = checksum(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
+        if None not in (expected, now) and expected != now:
+            return False
+    return True
 
 
 def part_file(part: int) -> str:

@@ -1,8 +1,10 @@
+import fcntl
 import functools
 import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -224,6 +226,34 @@ def test_every_library_that_holds_kernels_of_a_changed_module_is_invalid(monkeyp
     assert libraries[now].valid
 
 
+def test_an_outdated_library_does_not_hide_that_of_the_cache_folder(monkeypatch, tmp_path):
+    package = tmp_path / "kernel_package"
+    (package / "inner").mkdir(parents=True)
+    for name in ("__init__.py", "some.py", "inner/__init__.py"):
+        (package / name).write_text(f"# {name}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(jit.MODE, "")
+    monkeypatch.setattr(jit, "_loaded", [])
+    monkeypatch.setattr(jit, "_watched", {})
+    current = {f"kernel_package{name}": jit.checksum(package / file) for name, file in
+               (("", "__init__.py"), (".some", "some.py"), (".inner", "inner/__init__.py"))}  # fmt: skip
+    next_to_package, cached = jit.folders("kernel_package")
+    cached.mkdir(parents=True)
+    stale = [current | {module: checksum + 1} for module, checksum in current.items()]
+    for first, second, chosen in (
+        *((outdated, current, "cached") for outdated in stale),
+        (current, stale[0], "next to the package"),
+        (stale[0], stale[1], "next to the package"),
+        (current | {"kernel_package.gone": 1}, current, "next to the package"),
+    ):
+        for folder, sources, name in ((next_to_package, first, "next to the package"), (cached, second, "cached")):
+            kernels = {name: []}
+            manifest = {"features": [], "parts": [], "kernels": kernels, "sources": sources}
+            (folder / jit.MANIFEST).write_text(json.dumps(manifest))
+        assert list(jit._library.__wrapped__("kernel_package")._kernels) == [chosen]
+
+
 @pytest.mark.slow
 def test_a_library_is_compared_with_modules_watched_before_it_was_loaded(library):
     """The library of a package may contain kernels of another package."""
@@ -298,6 +328,30 @@ def test_packages_are_compiled_in_parallel_and_report_each_kernel(tmp_path, monk
     changed.write_text(changed.read_text() + f"{MODULE}:count_nan float64:1Cw int64\n")
     assert compiled() == [2, 2]
     assert {path.parts[0] for path, time in times().items() if all_times.get(path) != time} == {names[0]}
+
+
+def test_two_processes_do_not_write_the_same_library(tmp_path, monkeypatch):
+    (tmp_path / "locked_kernels").mkdir()
+    (tmp_path / "locked_kernels" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    planned = threading.Event()
+
+    def plan(package, demo):
+        planned.set()
+        return building._Plan(None, {}, 0, [])
+
+    monkeypatch.setattr(building, "_plan", plan)
+    # A lock belongs to an open file, so this one acts as that of another process.
+    handle = os.open(tmp_path / "locked_kernels", os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        waiting = threading.Thread(target=building.build_all, args=(["locked_kernels"],))
+        waiting.start()
+        assert not planned.wait(0.3)
+    finally:
+        os.close(handle)
+    waiting.join(30)
+    assert planned.is_set()
 
 
 def _call(line):
