@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 from isal import isal_zlib
 
-from moses_compat.files.streams import Input, Output
+from moses_compat.files.streams import Input, Output, check_writable
 from moses_compat.lines.hashes import side_keys
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.opening import check_plausible
@@ -174,6 +174,7 @@ def phrase_index(
         if _is_of(index.description["table"], table):
             return index
         watch.say(f"{path}: the table has changed; building its index again")
+    check_writable(path)
     _build(table, path, replace(scan or TableScan(), block_bytes=_BLOCK_BYTES), watch)
     return PhraseIndex(path, table)
 

@@ -3,6 +3,8 @@ import json
 
 import pytest
 
+from moses_compat.files import streams
+from phrasetool.errors import PhraseToolError
 from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.phrases import Phrases
 from tests.commands import run_inside, write
@@ -39,6 +41,20 @@ def test_entries_are_shown_the_best_first(table):
         2,
         "phrasetool: the best 1 of 3 entries; --limit 0 shows all\n",
     )
+
+
+def test_an_index_that_exists_need_not_be_writable(table, monkeypatch):
+    show(table, "das haus")
+
+    class Unwritable:
+        def __init__(self, path):
+            raise PhraseToolError(f"{path}: cannot write")
+
+    monkeypatch.setattr(streams, "Output", Unwritable)
+    assert show(table, "das haus").count("\n") == 4
+    write(table, TABLE * 2)
+    outcome = run_inside("show", table, "das haus", "-q")
+    assert (outcome.code, outcome.err) == (1, f"phrasetool: error: {table}.index: cannot write\n")
 
 
 def test_phrases_that_contain_a_text(table):

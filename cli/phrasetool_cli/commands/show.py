@@ -15,7 +15,7 @@ _EXAMPLE = """\b
 Example:
   phrasetool show phrase-table.gz "nicht einverstanden"
   phrasetool show phrase-table.gz agree --target -m phrasetool-model --limit 5
-  phrasetool show demo-output/engine/table.gz 经济 --contains -m demo-output/model
+  phrasetool show demo-output/engine/phrase-table.gz 经济 --contains -m demo-output/model
 """
 
 
@@ -59,7 +59,8 @@ def command(
     if not text.strip(b" \t") or b"|||" in text or b"\n" in text:
         raise click.UsageError("PHRASE must have a word, and neither ||| nor a line feed")
     check_inputs([table, *([reasons] if reasons else [])])
-    check_outputs([table, reasons], [index or table + ENDING])
+    # Only the name: an index that exists is read, and nothing is written.
+    check_outputs([table, reasons], [index or table + ENDING], folders=True)
     document = json_document(json_file, [table, reasons])
     watch = TerminalWatch(quiet)
     model = None

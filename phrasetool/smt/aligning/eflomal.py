@@ -15,7 +15,7 @@ import math
 import os
 import shutil
 import subprocess
-from collections.abc import Collection, Iterable, Sized
+from collections.abc import Collection, Iterable, Iterator, Sized
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.disk.folders import scratch_folder
-from phrasetool.errors import PhraseToolError
+from phrasetool.errors import PhraseToolError, reason
 from phrasetool.phrases import Int32Array, Phrases
 from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.symbols import Symbols
@@ -168,14 +168,32 @@ def find_program() -> Path:
     return Path(program_on_path)
 
 
+@contextlib.contextmanager
+def _writing_to(folder: Path) -> Iterator[None]:
+    """Name the folder in the error if files in it cannot be written: that of a full disk names none.
+
+    Raises:
+        PhraseToolError: a file cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise PhraseToolError(f"{folder}: cannot write: {reason(error)}") from error
+
+
 def _seedable_copy(program: Path, folder: Path) -> Path | None:
-    """Return a copy of the program that seeds itself from a file; None if it cannot be patched or does not run."""
+    """Return a copy of the program that seeds itself from a file; None if it cannot be patched or does not run.
+
+    Raises:
+        PhraseToolError: the copy cannot be written.
+    """
     data = program.read_bytes()
     if data.count(_SYSTEM_RANDOM) != 1:
         return None
     copy = folder / _PROGRAM
-    copy.write_bytes(data.replace(_SYSTEM_RANDOM, _SEED_FILE))
-    copy.chmod(0o700)
+    with _writing_to(folder):
+        copy.write_bytes(data.replace(_SYSTEM_RANDOM, _SEED_FILE))
+        copy.chmod(0o700)
     try:
         # Without arguments the program only prints its usage; some systems do not run modified or temporary files.
         subprocess.run([copy], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=60)
@@ -300,12 +318,16 @@ def align(
     with scratch_folder(None, "phrasetool.") as name:
         folder = Path(name)
         source, target = _Folded(source_symbols), _Folded(target_symbols)
-        source.write(sources, folder / "source")
-        target.write(targets, folder / "target")
+        with _writing_to(folder):
+            source.write(sources, folder / "source")
+            target.write(targets, folder / "target")
+            if settings.priors is not None:
+                _write_priors(settings.priors, source, target, folder / "priors")
         program, threads = find_program(), max(settings.threads // 2, 1)
         if settings.seed is not None and (copy := _seedable_copy(program, folder)):
             program, threads = copy, 1
-            (folder / _SEED_FILE.strip(b"\0").decode()).write_bytes(_mixed(settings.seed).to_bytes(8, "little"))
+            with _writing_to(folder):
+                (folder / _SEED_FILE.strip(b"\0").decode()).write_bytes(_mixed(settings.seed).to_bytes(8, "little"))
         arguments = [
             str(program), "-q", "-m", str(settings.model), "-s", "source", "-t", "target", "-f", "forward",
             "-r", "reverse", "-n", str(settings.samplers), "-N", str(settings.null_prior),
@@ -313,7 +335,6 @@ def align(
         for model, iterations in enumerate(settings.iterations(len(sources)), 1):
             arguments += [f"-{model}", str(iterations)]
         if settings.priors is not None:
-            _write_priors(settings.priors, source, target, folder / "priors")
             arguments += ["-p", "priors"]
         _run(arguments, folder, threads)
         return _read_links(folder / "forward", len(sources)), _read_links(folder / "reverse", len(sources))
@@ -333,5 +354,5 @@ def _run(arguments: list[str], folder: Path, threads: int) -> None:
             process.kill()
         process.wait()
     if process.returncode:
-        reason = errors.splitlines()[-1] if errors else f"exit status {process.returncode}"
-        raise PhraseToolError(f"eflomal failed: {reason}")
+        last_line = errors.splitlines()[-1] if errors else f"exit status {process.returncode}"
+        raise PhraseToolError(f"eflomal failed: {last_line}")

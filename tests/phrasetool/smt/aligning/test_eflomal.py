@@ -1,5 +1,8 @@
+import errno
+import os
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -121,6 +124,23 @@ def test_failing_program(tmp_path, monkeypatch):
     assert not can_be_seeded()
     with pytest.raises(PhraseToolError, match="eflomal failed: out of luck"):
         align(sources, targets, *symbols)
+
+
+@pytest.mark.parametrize("method", ["write_bytes", "open"])
+def test_a_full_disk_is_reported_with_the_folder(method, tmp_path, monkeypatch):
+    sources, targets, *symbols = bitext(2)
+    program = tmp_path / "eflomal"
+    program.write_bytes(module._SYSTEM_RANDOM)
+
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(module, "find_program", lambda: program)
+    monkeypatch.setattr(module.Path, method, full)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(PhraseToolError, match=rf"^{tmp_path}/phrasetool\.\w+: cannot write: the disk is full"):
+        align(sources, targets, *symbols)
+    assert os.listdir(tmp_path) == ["eflomal"]
 
 
 def test_no_program(monkeypatch):
