@@ -27,7 +27,7 @@ REMEDIES = {
     "go on": "; --force continues anyway",
     "leave out smoothing": "; --smoothing none leaves the smoothed columns out",
     "leave out smoothing or go on": "; --smoothing none leaves the smoothed columns out, --force continues anyway",
-    "name the model": "; give the model with -m",
+    "name the model": "; a model is given with -m, where a command has it",
     "name the encoder": "; `annotate` and `prune` take it with --encoder",
     "overwrite the model": "; name another folder with -o, or replace the model with --overwrite",
     "resume or replace a training": "; continue it with --resume, or start again with --overwrite",

@@ -99,7 +99,7 @@ def folder_kind(path: str) -> FileKind | None:
             scores = _score_count(os.path.join(path, description), pattern)
             return FileKind(name + (f" with {scores} scores per entry" if scores else ""), _USE_TEXT)
     if os.path.isfile(os.path.join(path, "weights.safetensors")):
-        return FileKind("the folder of a model of phrasetool", "expected a phrase table", remedy="name the model")
+        return FileKind("the folder of a model of phrasetool", "expected a file", remedy="name the model")
     return None
 
 

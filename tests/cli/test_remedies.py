@@ -41,7 +41,7 @@ def test_the_core_names_no_options():
 def test_errors_carry_remedies():
     assert PhraseToolError("wrong").remedy is None
     error = DataError("file", "wrong", 3, remedy="name the model")
-    assert with_remedy(str(error), error.remedy) == "file:3: wrong; give the model with -m"
+    assert with_remedy(str(error), error.remedy) == "file:3: wrong; a model is given with -m, where a command has it"
     assert with_remedy("wrong", ModelError("wrong").remedy) == "wrong"
 
 
@@ -53,8 +53,15 @@ def test_messages_of_the_command_line_are_whole(tmp_path, model_folder):
     )
     outcome = run_inside("annotate", model_folder, "-m", model_folder, "-o", tmp_path / "o")
     assert outcome.message.endswith(
-        "is a directory: the folder of a model of phrasetool; expected a phrase table; give the model with -m"
+        "is a directory: the folder of a model of phrasetool; expected a file; a model is given with -m, where a "
+        "command has it"
     )
+    for arguments in (
+        ("prune", model_folder, "--method", "count", "--target-size", "50%"),
+        ("annotate", model_folder, "--smoothing", "kneser-ney"),
+        ("lm", model_folder, "-o", tmp_path / "o"),
+    ):
+        assert "the folder of a model of phrasetool; expected a file; " in run_inside(*arguments).message
     outcome = run_inside("binarize", table, "--to", "compact", "-o", tmp_path / "o", "--moses-bin", tmp_path)
     assert outcome.message.endswith(f"is needed and is not in {tmp_path}; name its folder with --moses-bin")
     outcome = run_inside("reconstruct", table, "-m", model_folder)

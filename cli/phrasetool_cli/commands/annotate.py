@@ -160,6 +160,12 @@ def command(
     from phrasetool_cli.progress import TerminalWatch
 
     parts = os.path.isdir(table)
+    if parts:
+        # Imported here, so that it does not delay other runs.
+        from moses_compat.jobs.table_parts import annotate_parts, part_names
+
+        # Options are refused for part files only if there are any.
+        part_names(table)
     name = table.rstrip("/") + ".annotated" if parts else without_ending(table) + ".annotated.gz"
     output = output or ("-" if table == "-" else name)
     likelihood = chosen_likelihood(encoders, model_folders)
@@ -193,9 +199,6 @@ def command(
     )  # fmt: skip
     watch = TerminalWatch(quiet)
     if parts:
-        # Imported here, so that it does not delay other runs.
-        from moses_compat.jobs.table_parts import annotate_parts
-
         document(manifest := annotate_parts(request, watch))
         if not quiet:
             tell_parts(manifest, output)

@@ -318,6 +318,10 @@ def command(**given: Any) -> None:
         tell_sweep(rows, request.best, table=json_file != "-", summary=not quiet)
         return
     if os.path.isdir(request.table):
+        from moses_compat.jobs.table_parts import part_names
+
+        # Options are refused for part files only if there are any.
+        part_names(request.table)
         if request.output == "-":
             raise click.UsageError("expected a folder to write part files to, with -o")
         document(manifest := _pruned_parts(request, watch))

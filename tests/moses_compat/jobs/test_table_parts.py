@@ -78,7 +78,7 @@ def test_invalid_part_folders(tmp_path):
     with pytest.raises(DataError, match="has no part files"):
         part_names(str(tmp_path / "nothing"))
     (tmp_path / "nothing" / "weights.safetensors").write_bytes(b"")
-    with pytest.raises(DataError, match="the folder of a model of phrasetool; expected a phrase table"):
+    with pytest.raises(DataError, match="the folder of a model of phrasetool; expected a file"):
         part_names(str(tmp_path / "nothing"))
     with pytest.raises(DataError, match="No such file"):
         part_names(str(tmp_path / "nowhere"))
