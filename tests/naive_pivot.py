@@ -92,18 +92,14 @@ def pivoted(pivots, keep=0, least=0.0, least_counts=False, columns=(), similarit
             joint = sum(smaller(a.counts[2], b.counts[2]) for _, a, b in paths)
         else:
             joint = sum(smaller(a.counts[2] * b.scores[2], a.scores[0] * b.counts[2]) for _, a, b in paths)
-        target_counts = defaultdict(list)
-        for language, _, last in paths:
-            target_counts[language].append(last.counts[0])
-        of_target, of_source = (
-            sum(map(first_known, lists.values())) for lists in (target_counts, source_counts[source])
-        )
+        of_target = {number: b.counts[0] for number, _, b in paths}
+        of_source = map(first_known, source_counts[source].values())
         points = sorted({(t, s) for s, m in near.points for n, t in far.points if m == n})
         oriented = []
         if orientations:
             rows = [composed(a.orientations, b.orientations) for _, a, b in paths]
             oriented = [sum(w * row[k] for w, row in zip(weights, rows, strict=True)) / sum(weights) for k in range(6)]
-        counts = [of_target, of_source, joint]
+        counts = [sum(of_target.values()), sum(of_source), joint]
         lines[source, target] = Made(paths, scores, counts, [(s, t) for t, s in points], oriented)
     order = sorted(lines, key=lambda pair: f"{pair[0]} ||| {pair[1]} ||| ".encode())
     if keep:

@@ -249,8 +249,6 @@ def _sum_paths(
     orient_in = FIXED_NUMBERS + (2 if with_similarities else 0)
     sums, best = np.empty((_ROOM, out_sums.shape[1])), np.empty((_ROOM, 2), np.int64)
     counts, added = np.empty((_ROOM, 3), np.int64), np.empty(_ROOM, np.int32)
-    # Counts of the targets in the pivot language of their last path; earlier languages are in `sums`.
-    last_counts = np.empty(_ROOM)
     written = 0
     for group in range(first_group, last_group):
         size = 0
@@ -275,14 +273,12 @@ def _sum_paths(
                 if slot < 0:
                     if size == len(added):
                         sums, best, counts, added = _doubled(sums), _doubled(best), _doubled(counts), _doubled(added)
-                        last_counts = _doubled(last_counts)
                     slot = size
                     where[numbers[b]] = slot
                     added[slot] = numbers[b]
                     sums[slot] = 0.0
                     counts[slot, 0] = counts[slot, 1] = 0
                     counts[slot, 2] = -1
-                    last_counts[slot] = 0.0
                     size += 1
                 row = sums[slot]
                 _add_path(row, first[a], second[b], weight, least_counts)
@@ -290,10 +286,7 @@ def _sum_paths(
                 if counts[slot, 2] != pivot:
                     counts[slot, 2] = pivot
                     counts[slot, 1] += 1
-                    row[TARGET_COUNT] += last_counts[slot]
-                    last_counts[slot] = second[b, OUTER]
-                elif np.isnan(last_counts[slot]):
-                    last_counts[slot] = second[b, OUTER]
+                    row[TARGET_COUNT] += second[b, OUTER]
                 better = weight > row[BEST]
                 if better:
                     row[BEST] = weight
@@ -304,7 +297,6 @@ def _sum_paths(
                     _add_orientations(row[orient:], weight, first[a], second[b], orient_in)
         source_count += last_source_count
         for k in range(size):
-            sums[k, TARGET_COUNT] += last_counts[k]
             where[added[k]] = -1
         if size == 0:
             continue
@@ -322,10 +314,10 @@ def _sum_paths(
 def sum_paths(batch: SourceBatch, targets: NumberedTargets, first: int, last: int, rules: PathRules) -> PathSums:
     """Return the entries of the sources in [first, last) of a batch.
 
-    The count of a source or target is the sum over the pivot languages that have it; in each, it is the first known
-    count of its entries, for a target of those on its paths.  Unless `rules.least_counts` is set, the count of a pair
-    is an expected count: the sum over paths of the smaller of c(a,b) p(c|b) and p(a|b) c(b,c), which never exceeds the
-    counts of its source and target.
+    The count of a source or target is the sum over the pivot languages that have it; that of a source in one of them is
+    the first known count of its entries.  Unless `rules.least_counts` is set, the count of a pair is an expected count:
+    the sum over paths of the smaller of c(a,b) p(c|b) and p(a|b) c(b,c), which never exceeds the counts of its source
+    and target.
 
     Args:
         batch: sources and their pivot paths.

@@ -243,7 +243,7 @@ def test_tables_without_counts(tmp_path):
 
 
 def test_entries_without_counts(tmp_path):
-    """The count of a phrase is known if any of its entries has it."""
+    """The count of a source is known if any of its entries has it."""
     rng = random.Random(1)
     pivots = triangle(2, 2)
     for line in (line for tables in pivots for lines in tables for line in lines):
@@ -258,17 +258,16 @@ def test_entries_without_counts(tmp_path):
     assert sum(not counts.split() for _, _, counts, *_ in result.values()) not in {0, len(result)}
 
 
-@pytest.mark.parametrize("side", ["source", "target"])
-@pytest.mark.parametrize("uncounted_first", [False, True])
-def test_the_first_known_count_of_a_phrase(tmp_path, side, uncounted_first):
-    counted, uncounted = "zb"[uncounted_first], "bz"[uncounted_first]
-    counted, uncounted = ("k", "b") if uncounted_first else ("b", "k")
-    end = "0.5 0.5 0.5 0.5 ||| 0-0 |||{} ||| |||\n"
-    first = f"a ||| {counted} ||| {end.format(' 10 10 5')}", f"a ||| {uncounted} ||| {end.format('')}"
-    second = f"{counted} ||| c ||| {end.format(' 10 10 5')}", f"{uncounted} ||| c ||| {end.format('')}"
-    tables = (first, second[:1]) if side == "source" else (first[:1], second)
-    names = [str(write(tmp_path / str(k), "".join(sorted(lines)).encode())) for k, lines in enumerate(tables)]
-    pivot(PivotRequest([names], str(tmp_path / "out"), scan=TableScan(force=True)))
+@pytest.mark.parametrize("counted", ["b", "z"])
+def test_the_first_known_count_of_a_source(tmp_path, counted):
+    end = "0.5 0.5 0.5 0.5 ||| 0-0 ||| {} ||| |||\n"
+    known = end.format("10 10 5")
+    first = sorted([f"a ||| {counted} ||| {known}", f"a ||| k ||| {end.format('')}"])
+    names = [
+        write(tmp_path / "ab", "".join(first).encode()),
+        write(tmp_path / "bc", f"{counted} ||| c ||| {known}".encode()),
+    ]
+    pivot(PivotRequest([[str(name) for name in names]], str(tmp_path / "out"), scan=TableScan(force=True)))
     _, result = lines_of(tmp_path / "out")
     assert result["a", "c"][2] == "10 10 2.5"
 
