@@ -43,8 +43,8 @@ _RENAMED = {"--encoder": "--embeddings", "--tune-encoder": "--tune-embeddings"}
 
 _EXAMPLE = """\b
 Example:
-  phrasetool train classifier train.de train.en --dev dev.de dev.en -o classifier
-  phrasetool train classifier train.de train.en --embeddings hf:bert -o classifier
+  phrasetool train classifier train.de train.en --dev dev.de dev.en -o model
+  phrasetool train classifier train.de train.en --embeddings hf:bert -o model
 """
 
 

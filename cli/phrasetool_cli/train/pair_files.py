@@ -33,7 +33,7 @@ dev_option = click.option(
 
 min_pair_count_option = click.option(
     "--min-pair-count", type=FiniteRange(0), default=0, metavar="C",
-    help="Leave out phrase pairs with a smaller joint count.",
+    help="Leave out pairs with a smaller joint count.",
 )  # fmt: skip
 
 
