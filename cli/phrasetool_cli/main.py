@@ -6,6 +6,7 @@ import gc
 import io
 import itertools
 import os
+import re
 import select
 import sys
 from typing import Any, NoReturn
@@ -281,8 +282,13 @@ def _fail(message: str, code: int, debug: bool, label: str = "error") -> NoRetur
         import traceback
 
         traceback.print_exc()
-    write(" ".join(message.split()), label)
+    write(_one_line(message), label)
     _exit(code)
+
+
+def _one_line(message: str) -> str:
+    """Return a message without line breaks and control characters; spaces, which a file name may have, are kept."""
+    return re.sub(r" *[\0-\x1f\x7f-\x9f\u2028\u2029][\0- \x7f-\x9f\u2028\u2029]*", " ", message.strip("\r\n"))
 
 
 def _exit(code: int) -> NoReturn:

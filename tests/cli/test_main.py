@@ -374,6 +374,15 @@ def test_folders_and_names_with_odd_characters(model_folder, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "shown"),
+    [("a  b", "a  b"), (" a ", " a "), ("a\u3000b", "a\u3000b"), ("a \n b", "a b"), ("a\t\x1b[1m\x85b", "a [1m b")],
+)
+def test_messages_keep_the_spaces_of_names_but_are_one_line(tmp_path, monkeypatch, name, shown):
+    monkeypatch.chdir(tmp_path)
+    assert run_inside("inspect", name).err == f"phrasetool: error: {shown}: No such file or directory\n"
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("prnue",), "unknown command 'prnue'; did you mean prune? (see `phrasetool --help`)"),
