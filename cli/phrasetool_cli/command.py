@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 _VERBOSE = "phrasetool.verbose"
+# Key of the arguments of the command, as typed, which --verbose reports.
+_ARGUMENTS = "phrasetool.arguments"
 # Key of the configuration file in the context, which --verbose reports.
 CONFIGURATION = "phrasetool.configuration"
 # Bytes of address space.  Python, numpy and numba take 126 MB with one thread, and some MB more for each core.
@@ -51,12 +53,22 @@ def report_settings(context: click.Context) -> None:
     if context.meta.get(CONFIGURATION):
         _tell(f"configuration: {context.meta[CONFIGURATION]}")
     _tell(f"version: {version_signature()}")
+    typed = context.command.make_parser(context).parse_args(list(context.meta.get(_ARGUMENTS, ())))[0]
     for parameter in context.command.get_params(context):
         name = str(parameter.name)
         if name not in context.params or context.params[name] is None:
             continue
-        source = _SOURCES.get(context.get_parameter_source(name) or ParameterSource.DEFAULT)
-        _tell(f"{_spelling(parameter)}: {_shown(context.params[name])}{f'  ({source})' if source else ''}")
+        source = context.get_parameter_source(name) or ParameterSource.DEFAULT
+        if source is ParameterSource.COMMANDLINE:
+            text = typed.get(name)
+        elif source is ParameterSource.DEFAULT_MAP:
+            text = context.lookup_default(name)
+        else:
+            text = parameter.get_default(context)
+        # Flags, and options whose value was left out, have no text.
+        value = text if _is_text(text) else context.params[name]
+        label = _SOURCES.get(source)
+        _tell(f"{_spelling(parameter)}: {_shown(value)}{f'  ({label})' if label else ''}")
     start = time.monotonic()
     context.call_on_close(lambda: _tell(f"{context.info_name}: {time.monotonic() - start:.2f} s in all"))
 
@@ -70,7 +82,11 @@ def _spelling(parameter: click.Parameter) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, tuple | list):
         return " ".join(map(_shown, value))
-    return str(value).lower() if isinstance(value, bool) else str(getattr(value, "text", value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, tuple | list) and bool(value) and all(map(_is_text, value)))
 
 
 def _tell(message: str) -> None:
@@ -290,7 +306,9 @@ class SectionedCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse arguments, which may contain old names of options."""
-        rest = super().parse_args(ctx, current_names(args, self.renamed, ctx.resilient_parsing))
+        names = current_names(args, self.renamed, ctx.resilient_parsing)
+        ctx.meta[_ARGUMENTS] = list(names)
+        rest = super().parse_args(ctx, names)
         for parameter in self.get_params(ctx):
             _check_size(parameter, ctx.params.get(str(parameter.name)), ctx)
             _check_name(parameter, ctx.params.get(str(parameter.name)), ctx)

@@ -30,6 +30,21 @@ def test_messages(table, model_folder, tmp_path):
     assert set(plain.err.splitlines()) <= set(messages)
 
 
+def test_values_are_those_that_were_typed(table, tmp_path):
+    write(tmp_path / "t", b"a ||| b ||| 0.1 0.1 0.1 0.5 0.5\n")
+    (tmp_path / "phrasetool.toml").write_text("[prune]\nblock-bytes = '1M'\nprotect-frequent = 'none'\n")
+    outcome = run_inside("prune", "t", "--similarity-columns", "4,5", "--target-size", "30%", "-v", "--json", "-")
+    messages = outcome.err.splitlines()
+    for expected in (
+        "TABLE: t", "--similarity-columns: 4,5", "--target-size: 30%", "--translator-score: softmax  (default)",
+        "--block-bytes: 1M  (configuration)", "--protect-frequent: none  (configuration)", "--max-line: 16M  (default)",
+        "--json: -", "--sort: false  (default)", "--seed: 1  (default)",
+    ):  # fmt: skip
+        assert f"phrasetool: {expected}" in messages
+    messages = run_inside("align", "none", "t", "--model", "1", "-v").err.splitlines()
+    assert "phrasetool: --aligner-model: 1" in messages
+
+
 def test_training_accepts_verbose(tmp_path):
     outcome = run_inside("train", "autoencoder", "-v", tmp_path / "none", "-o", tmp_path / "out")
     assert outcome.code == 1
