@@ -48,11 +48,15 @@ def read_config(path: str, names: Collection[str], parent: click.Context) -> dic
 
     try:
         with open(path, "rb") as file:
-            text = file.read().decode("utf-8")
+            # Editors of Windows write a byte order mark.
+            text = file.read().decode("utf-8-sig")
         sections = tomllib.loads(text)
     except RecursionError as error:
         raise DataError(path, "is nested too deeply") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        line_number = error.object.count(b"\n", 0, error.start) + 1
+        raise DataError(path, f"is not UTF-8 (byte 0x{error.object[error.start]:02x})", line_number) from error
+    except tomllib.TOMLDecodeError as error:
         line = re.search(r"\(at line (\d+), column \d+\)", str(error))
         message = f"is not valid TOML: {str(error).replace(line[0], '').strip() if line else error}"
         raise DataError(path, message, int(line[1]) if line else None) from error

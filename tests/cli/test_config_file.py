@@ -131,8 +131,15 @@ def test_errors_have_a_line_number(folder, text, line, message):
 
 
 def test_invalid_utf8(folder):
-    (folder / "phrasetool.toml").write_bytes(b"[prune]\nmodel = '\xff'\n")
-    assert run_inside("prune", "t").message.startswith("phrasetool: phrasetool.toml: is not valid TOML: ")
+    for mark in (b"", b"\xef\xbb\xbf"):
+        (folder / "phrasetool.toml").write_bytes(mark + b"[prune]\nmodel = '\xff'\n")
+        assert run_inside("prune", "t").message == "phrasetool: phrasetool.toml:2: is not UTF-8 (byte 0xff)"
+
+
+def test_a_byte_order_mark_is_skipped(folder):
+    (folder / "phrasetool.toml").write_bytes(b"\xef\xbb\xbf[inspect]\nquiet = 1\n")
+    expected = "phrasetool: phrasetool.toml:2: quiet of inspect: expected true or false, found 1"
+    assert run_inside("inspect", "t").message == expected
 
 
 def test_a_missing_named_file(folder):
