@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+import subprocess
 
 import click
 import pytest
@@ -64,6 +65,30 @@ def test_a_folder_of_the_demo_is_replaced_but_no_other(demo_files, tmp_path):
     assert (tmp_path / "thesis").read_text() == "x"
     outcome = run_inside("demo", "--files", tmp_path / "thesis")
     assert (outcome.code, outcome.message[:11]) == (1, "phrasetool:")
+
+
+@pytest.mark.parametrize("error", [SystemExit(143), KeyboardInterrupt()])
+def test_an_interrupted_command_is_terminated_and_not_killed(tmp_path, monkeypatch, error):
+    """A killed `align` would leave the aligner running."""
+    calls = []
+
+    class Process:
+        def __init__(self, command, **settings):
+            self.results = [error, subprocess.TimeoutExpired(command, 0), 143]
+
+        def wait(self, timeout=None):
+            calls.append("wait")
+            if isinstance(result := self.results.pop(0), BaseException):
+                raise result
+            return result
+
+        def terminate(self):
+            calls.append("terminate")
+
+    monkeypatch.setattr(steps.subprocess, "Popen", Process)
+    with pytest.raises(type(error)):
+        steps.Demo(tmp_path).run("align", "a", "b")
+    assert calls == ["wait", "wait", "terminate", "wait"]
 
 
 def test_missing_packages_are_detected():

@@ -28,6 +28,8 @@ from phrasetool_cli.options import STANDARD, json_document, json_option, quiet_o
 FILES = Path(__file__).parents[1] / "demo"
 WORD = "经济"
 SIZE = 0.9
+# Time that a command has to end after Ctrl-C.
+_SECONDS_TO_END = 1
 README = "README.txt"
 # First line of the README, which identifies a folder of the demo; such a folder may be overwritten.
 MARK = "Made by `phrasetool demo`; everything here may be deleted."
@@ -121,10 +123,21 @@ class Demo:
             print("\n$ phrasetool " + " ".join(f'"{word}"' if " " in word else word for word in words), flush=True)
         # A configuration file in the current folder must not change what the commands do.
         code = f"import sys; from phrasetool_cli.main import main; main(['--config', {os.devnull!r}, *sys.argv[1:]])"
-        subprocess.run(
-            [sys.executable, "-c", code, *words], check=True, env={**os.environ, "COLUMNS": "120"},
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, *words], env={**os.environ, "COLUMNS": "120"},
             stdout=subprocess.DEVNULL if self.silent else None,
         )  # fmt: skip
+        try:
+            status = process.wait()
+        except BaseException as error:
+            # The command must end its own subprocess, such as eflomal, so it is not killed.  Ctrl-C reaches it, too.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_SECONDS_TO_END if isinstance(error, KeyboardInterrupt) else 0)
+            process.terminate()
+            process.wait()
+            raise
+        if status:
+            raise subprocess.CalledProcessError(status, self.commands[-1])
 
     def files(self) -> None:
         """Write the corpus, a table, an engine and the model, without the slow steps."""
