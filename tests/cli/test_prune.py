@@ -18,7 +18,8 @@ from tests.variants import for_each
 
 
 def prune(table, model_folder, *options):
-    return run_inside("prune", table, "-m", model_folder, "-q", *options)
+    model = ["-m", model_folder] if model_folder else []
+    return run_inside("prune", table, *model, "-q", *options)
 
 
 def naive_scores(model, table):
@@ -341,16 +342,16 @@ def test_sweep_saves_scores(model_folder, big, tmp_path):
 @pytest.mark.parametrize("source", ["model", "new scores", "scores", "columns"])
 def test_target_size(model_folder, big, tmp_path, share, source):
     table, out, scores = big, tmp_path / "out", tmp_path / "scores"
-    options = []
+    options, model = [], model_folder
     if source == "columns":
         table = tmp_path / "annotated"
         run_inside("annotate", big, "-m", model_folder, "-q", "-o", table)
-        options = ["--similarity-columns", "5,6"]
+        options, model = ["--similarity-columns", "5,6"], None
     elif source != "model":
         options = ["--similarities", scores]
         if source == "scores":
             prune(big, model_folder, "--sweep", "0:1:1", "--similarities", scores)
-    outcome = prune(table, model_folder, "--target-size", share, "--keep-top", "0", "-o", out, *options)
+    outcome = prune(table, model, "--target-size", share, "--keep-top", "0", "-o", out, *options)
     assert outcome.code == 0
     kept = out.read_bytes().count(b"\n")
     assert kept <= share * 2000
@@ -567,15 +568,14 @@ def test_empty_tables(model_folder, tmp_path):
         (tmp_path / "o.gz").unlink()
 
 
-def test_model_is_read_only_when_needed(model_folder, tmp_path):
+def test_model_is_read_only_when_needed(model_folder, tmp_path, monkeypatch):
     folder = shutil.copytree(model_folder, tmp_path / "broken")
     (folder / "config.json").write_text("{")
     table = write(tmp_path / "t", TABLES["lattice"])
     assert run_inside("prune", table, "-m", folder, "-t", "0", "-q").code == 1
-    assert (
-        run_inside("prune", table, "-m", folder, "-t", "0", "-q", "--similarity-columns", "1,2", "--scale", "raw").code
-        == 0
-    )
+    monkeypatch.setenv("PHRASETOOL_MODEL", str(folder))
+    assert run_inside("prune", table, "-t", "0", "-q").code == 1
+    assert run_inside("prune", table, "-t", "0", "-q", "--similarity-columns", "1,2", "--scale", "raw").code == 0
 
 
 @pytest.mark.parametrize("rule", [("-t", "7"), ("-t", "-1.5"), ("--sweep", "0:2:0.5"), ("--method", "semantic:7")])

@@ -32,8 +32,8 @@ def run(model_folder, tmp_path):
         paths = [write(tmp_path / name, data) for name, data in (("table", table), ("reordering" + ending, reordering))]
         outputs = tmp_path / "small", tmp_path / ("small-reordering" + ending)
         outcome = run_inside(
-            "prune", paths[0], "-m", model, *rule, "-o", outputs[0], "--reordering-table", paths[1],
-            "--reordering-out", outputs[1], *options,
+            "prune", paths[0], *(["-m", model] if model else []), *rule, "-o", outputs[0],
+            "--reordering-table", paths[1], "--reordering-out", outputs[1], *options,
         )  # fmt: skip
         return outcome, *(read(path) if path.exists() else None for path in outputs)
 
@@ -78,13 +78,13 @@ def test_a_pair_that_occurs_twice(run):
     outcome, small, in_step = run(
         table, reordering_of(table, shuffled=False), "--similarity-columns", "2,2", "--scale", "raw", rule=("-t",
         "0.5"),
-        model="none",
+        model=None,
     )  # fmt: skip
     assert outcome.code == 0
     assert small == table
     outcome, small, in_step = run(
         table, reordering_of(table, shuffled=False), "--similarity-columns", "2,2", "--scale", "raw", "--keep-top", "0",
-        rule=("-t", "0.5"), model="none",
+        rule=("-t", "0.5"), model=None,
     )  # fmt: skip
     assert small == b"das ||| the ||| 1 0.9\n"
     assert in_step.count(b"\n") == 2
