@@ -97,7 +97,8 @@ def test_the_mean_max_encoder_learns_the_toy_language(pairs):
 @pytest.mark.parametrize("loss", ["in-batch", "max-margin", "sampled"])
 def test_frozen_encoders_do_not_change(pairs, loss, encoder):
     pairs = some_of(pairs, np.arange(150))
-    chosen = settings(loss, encoder, freeze_encoders=True, learning_rate=0.02)
+    # A mean, whose word vectors are fixed, has nothing to freeze.
+    chosen = settings(loss, encoder, freeze_encoders=encoder != "mean", learning_rate=0.02)
     before = start_of(chosen)
     trainer = PhraseTrainer(pairs, chosen, *before)
     reports = list(trainer.run())
