@@ -54,8 +54,8 @@ def read_config(path: str, names: Collection[str], parent: click.Context) -> dic
     except RecursionError as error:
         raise DataError(path, "is nested too deeply") from error
     except UnicodeDecodeError as error:
-        line_number = error.object.count(b"\n", 0, error.start) + 1
-        raise DataError(path, f"is not UTF-8 (byte 0x{error.object[error.start]:02x})", line_number) from error
+        bad_line = error.object.count(b"\n", 0, error.start) + 1
+        raise DataError(path, f"is not UTF-8 (byte 0x{error.object[error.start]:02x})", bad_line) from error
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"\(at line (\d+), column \d+\)", str(error))
         message = f"is not valid TOML: {str(error).replace(line[0], '').strip() if line else error}"
