@@ -111,7 +111,7 @@ def _choose_verbosity(context: click.Context) -> None:
         context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ("quiet", "verbose")
     )
     if quiet == verbose:
-        raise click.UsageError("give --quiet or --verbose, not both")
+        raise click.UsageError("give --quiet or --verbose, not both", context)
     context.params["quiet"], context.meta[_VERBOSE] = quiet, verbose
 
 

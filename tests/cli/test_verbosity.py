@@ -60,4 +60,4 @@ def test_verbosity_does_not_affect_the_next_command(table):
 def test_quiet_and_verbose_exclude_each_other(table, arguments):
     outcome = run_inside("inspect", table, *arguments)
     assert outcome.code == 2
-    assert outcome.message.startswith("phrasetool: give --quiet or --verbose, not both")
+    assert outcome.message == "phrasetool: give --quiet or --verbose, not both (see `phrasetool inspect --help`)"
