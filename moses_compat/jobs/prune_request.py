@@ -255,11 +255,6 @@ class PruneRequest:
             raise UnusableRequest(
                 f"{{reasons}} writes Parquet, which is already compressed; leave out {packing.ending}"
             )
-        if self.reasons and self.sort:
-            raise UnusableRequest(
-                "{reasons} names lines of the table, not of the sorted copy that {sort} makes; sort the table itself "
-                "(LC_ALL=C sort)"
-            )
         if (self.reordering_table is None) != (self.reordering_out is None):
             raise UnusableRequest("give both {reordering_table} and {reordering_out}, or neither")
         if self.reordering_table == self.table == STANDARD:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -117,27 +117,32 @@ def with_similarities(entries: Sequence[ShownEntry], model: BilingualModel) -> l
     return [replace(entry, similarities=(pair[0], pair[1])) for entry, pair in zip(entries, pairs, strict=True)]
 
 
-def with_decisions(entries: Sequence[ShownEntry], reasons: str) -> list[ShownEntry]:
+def with_decisions(entries: Sequence[ShownEntry], all_entries: Sequence[ShownEntry], reasons: str) -> list[ShownEntry]:
     """Return entries with the decisions that `prune --reasons` recorded.
 
     Args:
         entries: entries of the table that was pruned.
+        all_entries: these entries and all others of the same pairs.
         reasons: the Parquet file.
 
     Raises:
         DataError: the file cannot be read, or belongs to another table.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     columns = ["line", "source", "target", "failed", "kept"]
     try:
-        lines = [entry.line for entry in entries]
-        rows = pq.read_table(reasons, columns=columns, filters=[("line", "in", lines)] if lines else None).to_pylist()
+        chosen = (pc.field("line").isin([entry.line for entry in all_entries])) | (
+            pc.field("source").isin(list({_text(entry.source) for entry in all_entries}))
+        )
+        rows = pq.read_table(reasons, columns=columns, filters=chosen).to_pylist()
     except (OSError, pa.ArrowException, KeyError) as error:
         message = reason(error) if isinstance(error, OSError) else "was not written by `prune --reasons`"
         raise DataError(reasons, message) from error
     recorded = {row["line"]: row for row in rows}
+    _refuse_moved_lines(all_entries, rows, reasons)
     decided = []
     for entry in entries:
         row = recorded.get(entry.line)
@@ -150,6 +155,22 @@ def with_decisions(entries: Sequence[ShownEntry], reasons: str) -> list[ShownEnt
         protected = f"{KEPT} as one of the best, although it fails {criteria}"
         decided.append(replace(entry, decision=protected if row["kept"] else f"removed by {criteria}"))
     return decided
+
+
+def _refuse_moved_lines(entries: Sequence[ShownEntry], rows: Sequence[Mapping[str, Any]], reasons: str) -> None:
+    """Refuse recorded lines that are other lines of the table; an entry whose line is not recorded counts as kept.
+
+    Raises:
+        DataError: an entry is recorded as a line that it does not have.
+    """
+    lines: dict[tuple[str, str], list[int]] = {}
+    for entry in entries:
+        lines.setdefault((_text(entry.source), _text(entry.target)), []).append(entry.line)
+    for row in rows:
+        own_lines = lines.get((row["source"], row["target"]))
+        if own_lines and row["line"] not in own_lines:
+            message = f"belongs to another table: the entry of line {own_lines[0]} is its line {row['line']}"
+            raise DataError(reasons, message, remedy="after `prune --sort`, show a sorted table (LC_ALL=C sort)")
 
 
 def shown_lines(entries: Sequence[ShownEntry], side: str, contains: bool) -> Iterator[str]:

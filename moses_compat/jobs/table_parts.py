@@ -194,7 +194,7 @@ class PartFolder:
     def _names_in_log(self) -> set[str]:
         """Return the parts that an interrupted run had finished, as far as its log can be read."""
         names = set()
-        with contextlib.suppress(OSError), open(self._log, encoding="utf-8", errors="replace") as file:
+        with contextlib.suppress(OSError), open(self._log, "rb") as file:
             for line in file:
                 with contextlib.suppress(ValueError, TypeError, KeyError):
                     names.add(str(json.loads(line)["name"]))

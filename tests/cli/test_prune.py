@@ -482,7 +482,6 @@ def test_messages(model_folder, tmp_path):
         ("--sweep", "0:1:1e-9"),
         ("--sweep", "0:1:1", "-o", "x"),
         ("--sweep", "0:1:1", "--stats", "x"),
-        ("-t", "0.5", "--sort", "--reasons", "x"),
         ("-t", "0.5", "--similarity-columns", "0,1"),
         ("-t", "0.5", "--similarity-columns", "1"),
         ("-t", "0.5", "--similarity-columns", "1,2,3"),

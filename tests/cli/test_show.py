@@ -104,6 +104,20 @@ def test_decisions_are_those_of_pruning(table, tmp_path):
     assert (outcome.code, "was not written by `prune --reasons`" in outcome.message) == (1, True)
 
 
+def test_decisions_about_a_sorted_copy_are_refused(tmp_path):
+    """Lines of the reasons are those of the sorted table, in which `c ||| x` is line 3."""
+    entries = (("b ||| y", 3), ("c ||| x", 1), ("a ||| z", 5))
+    rows = [f"{pair} ||| 0.5 0.5 0.{n} 0.5 ||| 0-0 ||| 9 9 {n} ||| |||\n" for pair, n in entries]
+    table = write(tmp_path / "t", "".join(rows).encode())
+    rule = ("--method", "count:3", "--protect", "none", "--sort", "-q")
+    pruned = run_inside("prune", table, *rule, "--reasons", tmp_path / "r")
+    assert (pruned.code, pruned.out.decode()) == (0, rows[2] + rows[0])
+    outcome = run_inside("show", table, "c", "--reasons", tmp_path / "r")
+    assert (outcome.code, "the entry of line 2 is its line 3" in outcome.message) == (1, True)
+    ordered = write(tmp_path / "sorted", "".join(sorted(rows)).encode())
+    assert "removed by count" in show(ordered, "c", "--reasons", tmp_path / "r")
+
+
 @pytest.mark.parametrize(
     ("data", "head"),
     [

@@ -81,7 +81,7 @@ def command(
     if model is not None:
         shown = with_similarities(shown, model)
     if reasons is not None:
-        shown = with_decisions(shown, reasons)
+        shown = with_decisions(shown, entries, reasons)
     document({"table": table, "entries": len(entries), "shown": [entry.as_dict() for entry in shown]})
     if json_file != STANDARD:
         for line in shown_lines(shown, side, contains):
