@@ -25,6 +25,7 @@ REMEDIES = {
     "name a table of the ini": "; choose one with --name",
     "fit": "; name another model, or continue with --force",
     "go on": "; --force continues anyway",
+    "show the sorted table": "; after `prune --sort`, show a sorted table (LC_ALL=C sort)",
     "leave out smoothing": "; --smoothing none leaves the smoothed columns out",
     "leave out smoothing or go on": "; --smoothing none leaves the smoothed columns out, --force continues anyway",
     "name the model": "; a model is given with -m, where a command has it",

@@ -170,7 +170,7 @@ def _refuse_moved_lines(entries: Sequence[ShownEntry], rows: Sequence[Mapping[st
         own_lines = lines.get((row["source"], row["target"]))
         if own_lines and row["line"] not in own_lines:
             message = f"belongs to another table: the entry of line {own_lines[0]} is its line {row['line']}"
-            raise DataError(reasons, message, remedy="after `prune --sort`, show a sorted table (LC_ALL=C sort)")
+            raise DataError(reasons, message, remedy="show the sorted table")
 
 
 def shown_lines(entries: Sequence[ShownEntry], side: str, contains: bool) -> Iterator[str]:
