@@ -409,16 +409,17 @@ class PruneRequest:
     @property
     def requested_for_size(self) -> KeepBest | None:
         """The protection rule for a table of a given size if it is requested; None if it depends on the size."""
-        return None if self.keep_top is None else KeepBest(self.keep_top, self.protect or "words", self.frequent)
+        if self.keep_top is None and self.protect != "none":
+            return None
+        # Without protected sources, the number of entries has no effect.
+        keep_top = KeepBestWithinBudget.MOST if self.keep_top is None else self.keep_top
+        return KeepBest(keep_top, self.protect or "words", self.frequent)
 
     def rule_for_size(self, measures: TableMeasures) -> Callable[[int], KeepBest]:
         """Return a function from a number of entries to the protection rule: as requested, or as much as fits."""
         if requested := self.requested_for_size:
             return lambda entries: requested
-        budget = self.budget
-        for part in measures.parts():
-            budget.add(part)
-        return budget.best
+        return self.budget.with_table(measures).best
 
     @property
     def outputs(self) -> list[str | None]:

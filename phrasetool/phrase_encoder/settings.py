@@ -147,8 +147,8 @@ class TrainingSettings(Options):
         changed = {name: value for name, value in changes.items() if value is not None}
         frozen = bool(changed.get("freeze_encoders", False))
         of_encoder = declared_options(registered(ENCODERS, encoder, "encoder"))
-        given = {name: value for name, value in changed.items() if name in of_encoder}
-        chosen: dict[str, Any] = preset(loss, encoder, frozen, given)
+        encoder_values = {name: value for name, value in changed.items() if name in of_encoder}
+        chosen: dict[str, Any] = preset(loss, encoder, frozen, encoder_values)
         known = {f.name for f in fields(cls)} - {"loss", "encoder", *_COMPOSED}
         options = {
             "loss_options": declared_options(registered(OBJECTIVES, loss, "loss")),

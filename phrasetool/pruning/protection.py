@@ -202,14 +202,15 @@ class KeepBestWithinBudget:
         self._counts = [0] * self.MOST
 
     @classmethod
-    def of(
-        cls, table: TableMeasures, protect: str, frequent: int | None = None, skip_malformed: bool = False
-    ) -> KeepBestWithinBudget:
+    def of(cls, table: TableMeasures, protect: str, frequent: int | None = None) -> KeepBestWithinBudget:
         """Return the choice for a table."""
-        choice = cls(protect, frequent, skip_malformed)
+        return cls(protect, frequent).with_table(table)
+
+    def with_table(self, table: TableMeasures) -> KeepBestWithinBudget:
+        """Add all parts of a table, and return this choice."""
         for part in table.parts():
-            choice.add(part)
-        return choice
+            self.add(part)
+        return self
 
     def add(self, part: Measures) -> None:
         """Add a part of the table, which consists of whole source groups."""

@@ -211,11 +211,11 @@ def _read(
 
 
 def _contents(starts: Sequence[Start]) -> list[list[str]] | None:
-    """Return what identifies the content of the files of each start; None if there are no files."""
+    """Return strings that identify the content of the files of each start; None without files."""
     from moses_compat.files.finished_work import described
     from moses_compat.files.paths import is_stream
 
-    # What a stream holds is unknown until it is read, which a resumed training does not do.
+    # The content of a stream is unknown until it is read, and a resumed training does not read it.
     contents = [
         [start.autoencoder.identity]
         if start.autoencoder
