@@ -73,8 +73,9 @@ def command(
     a loss of POINTS.  The margin is in points of each metric: choose it before the test, for the metric that decides.
 
     Tuning runs of one system with different random seeds give different scores.  With --runs 3, the first three files
-    are the baseline after three tuning runs, the next three another system.  Scores are means, and s.d. is the standard
-    deviation over the runs.  Tests and intervals are over the sentences of all runs.
+    are the baseline after three tuning runs, the next three another system; runs of the same seed belong together.
+    Scores are means, and s.d. is the standard deviation over the runs.  The interval of a difference is over sentences
+    and runs, ± and p are over sentences only.
     """
     from moses_compat.corpora.texts import read_text_lines
     from moses_compat.files.paths import display_name

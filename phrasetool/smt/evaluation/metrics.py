@@ -123,8 +123,9 @@ def evaluate(
     """Score systems and compare each with the first one.
 
     A system that was tuned several times has several runs (Clark et al., ACL 2011, on why one tuning is not enough).
-    Its score is the mean of the runs' scores.  Intervals and tests are computed over sentences, from statistics summed
-    over the runs.
+    Its score is the mean of the runs' scores.  The interval of a difference draws both sentences and runs
+    (`means_of_drawn_runs`); the interval of a score and the test draw sentences only, whose statistics are summed over
+    the runs.
 
     Args:
         hypotheses: translations by each system, those of its runs one after another; lines without line ends, the same
@@ -186,7 +187,7 @@ def _scorer(name: str, tokenize: str) -> Any:
 
 
 def _with_float_scores(metric: type[Any]) -> type[Any]:
-    """Return the metric with scores of one type; it keeps sentence statistics, summed over the runs of a system.
+    """Return the metric with scores of one type; it keeps the sentence statistics of all runs of a system.
 
     sacrebleu's score of a bootstrap sample is a float if there is no match or no word, otherwise a numpy.float32, and
     its mean over the samples fails on a mixture.
@@ -195,17 +196,16 @@ def _with_float_scores(metric: type[Any]) -> type[Any]:
     class FloatScores(metric):
         def __init__(self, **settings: Any) -> None:
             super().__init__(**settings)
-            # One element per system.
-            self.statistics: list[npt.NDArray[np.float32]] = []
+            # One element per system: the statistics of each run, and its scores.
+            self.statistics: list[list[npt.NDArray[np.float32]]] = []
             self.run_scores: list[tuple[float, ...]] = []
 
         def _extract_corpus_statistics(self, hypotheses: _Runs, references: Any) -> Any:
             of_runs = [super(FloatScores, self)._extract_corpus_statistics(run, references) for run in hypotheses.runs]
             self.run_scores.append(tuple(float(self._aggregate_and_compute(each).score) for each in of_runs))
             # Numbers of n-grams, edits and words can be summed over runs as they are over sentences.
-            statistics = [[sum(column) for column in zip(*rows, strict=True)] for rows in zip(*of_runs, strict=True)]
-            self.statistics.append(np.array(statistics, np.float32))
-            return statistics
+            self.statistics.append([np.array(rows, np.float32) for rows in of_runs])
+            return [[sum(column) for column in zip(*rows, strict=True)] for rows in zip(*of_runs, strict=True)]
 
         def _compute_score_from_stats(self, stats: Sequence[int]) -> Any:
             score = super()._compute_score_from_stats(stats)
@@ -213,11 +213,16 @@ def _with_float_scores(metric: type[Any]) -> type[Any]:
             return score
 
         def sampled(self, counts: npt.NDArray[np.float32]) -> list[npt.NDArray[np.float64]]:
-            """Score the bootstrap samples of every system; counts: how often each sentence is drawn, (B, S)."""
-            return [
-                np.array([self._compute_score_from_stats(sums).score for sums in counts @ statistics])
-                for statistics in self.statistics
+            """Score the bootstrap samples of every system, see `means_of_drawn_runs`.
+
+            Args:
+                counts: how often each sentence is drawn, shape (B, S).
+            """
+            scores = [
+                [[self._compute_score_from_stats(sums).score for sums in counts @ statistics] for statistics in of_runs]
+                for of_runs in self.statistics
             ]
+            return [means_of_drawn_runs(np.array(of_runs)) for of_runs in scores]
 
     return FloatScores
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF, TER
 
-from phrasetool.smt.evaluation.bleu import Bootstrap, sentence_statistics
+from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap, sentence_statistics
 from phrasetool.smt.evaluation.metrics import (
     MetricReport,
     SystemScore,
@@ -279,13 +279,15 @@ def test_samples_draw_runs():
 
 
 def test_runs_of_a_system_count_together():
-    """Results agree with our own bootstrap of BLEU statistics that are summed over the runs."""
+    """Results agree with our own bootstrap: intervals of differences draw runs, too; p is of the runs' sums."""
     truth, good, bad = corpus(7)
     again = corpus(8)[1]
     texts = [good, again[:20] + good[20:], bad, bad[:30] + good[30:]]
     (bleu, ter) = evaluate(texts, [truth], metrics=("bleu", "ter"), runs=2)
     counts = [sentence_statistics(text, truth) for text in texts]
-    first_bootstrap, second_bootstrap = (Bootstrap(len(truth))(counts[i] + counts[i + 1]) for i in (0, 2))
+    bootstrap = Bootstrap(len(truth))
+    first_sums, second_sums = (bootstrap(counts[i] + counts[i + 1]) for i in (0, 2))
+    first_runs, second_runs = (BleuSamples.mean_of([bootstrap(one) for one in counts[i : i + 2]]) for i in (0, 2))
     alone = [BLEU(tokenize="none").corpus_score(text, [truth]).score for text in texts]
     first, second = bleu.systems
     assert [*first.run_scores, *second.run_scores] == pytest.approx(alone)
@@ -293,9 +295,10 @@ def test_runs_of_a_system_count_together():
     assert first.deviation == pytest.approx(abs(alone[0] - alone[1]) / 2**0.5)
     assert second.difference == pytest.approx(second.score - first.score)
     assert (second.difference_low, second.difference_high) == pytest.approx(
-        second_bootstrap.difference_interval(first_bootstrap), abs=1e-4
+        second_runs.difference_interval(first_runs), abs=1e-4
     )
-    assert second.p_value == pytest.approx(second_bootstrap.p_value(first_bootstrap), abs=0.003)
+    assert second_runs.difference_interval(first_runs) != second_sums.difference_interval(first_sums)
+    assert second.p_value == pytest.approx(second_sums.p_value(first_sums), abs=0.003)
     # The concatenated texts of both runs have the summed statistics, but other samples.
     assert ter.systems[1].mean == pytest.approx(TER().corpus_score(texts[2] + texts[3], [truth * 2]).score, abs=0.5)
     (alone_report,) = evaluate(texts[:2], [truth], metrics=("bleu",), runs=2)
