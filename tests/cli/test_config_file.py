@@ -39,6 +39,9 @@ def test_the_command_line_overrides_conflicting_settings(folder, model_folder):
     assert configured(folder, text, "prune", "t", "-m", model_folder).out != TABLES["lattice"]
     assert run_inside("prune", "t", "-m", model_folder, "-t", "-1").out == TABLES["lattice"]
     assert run_inside("prune", "t", "-m", model_folder, "--target-size", "100%").out == TABLES["lattice"]
+    assert run_inside("prune", "t", "-m", model_folder, "--method", "semantic:-1").out == TABLES["lattice"]
+    refused = run_inside("prune", "t", "-m", model_folder, "--method", "semantic:-1", "-t", "-1")
+    assert (refused.code, "have their own thresholds" in refused.err) == (2, True), refused.err
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,8 @@ def _complete_criteria(context: click.Context, parameter: click.Parameter, incom
 
 
 _SEARCH = ("algorithm", "stack_size", "pop_limit", "beam_threshold", "distortion_limit", "table_limit")
-_EXCLUSIVE = (
-    ("threshold", "target_size", "max_bleu_loss", "sweep"), ("scores", "columns"), ("encoder", "columns"),
-    ("encoder", "model_folders"),
-)  # fmt: skip
+_SIZES = ("threshold", "target_size", "max_bleu_loss", "sweep")
+_EXCLUSIVE = (_SIZES, ("scores", "columns"), ("encoder", "columns"), ("encoder", "model_folders"))
 _SCAN = ("on_error", "threads", "block_bytes", "allow_empty", "force", "max_line")
 
 
@@ -86,6 +84,9 @@ def _request_of(values: dict[str, Any], runner: Callable[[int], Runner | None]) 
     from moses_compat.tables.blocks import TableScan
 
     search = {name: value for name in _SEARCH if (value := values.pop(name)) is not None}
+    if is_given("method") and ":" in values["method"]:
+        # Criteria with their own thresholds replace a configured size.
+        values.update({name: None for name in _SIZES if not is_given(name)})
     quiet, folders = values.pop("quiet"), values.pop("model_folders")
     json_file = values.pop("json_file")
     kept = any(values["columns"] or ()) or (values["scores"] is not None and os.path.exists(values["scores"]))
