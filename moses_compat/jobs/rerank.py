@@ -8,8 +8,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,19 +24,29 @@ from moses_compat.files.finished_work import fingerprint
 from moses_compat.files.paths import display_name
 from moses_compat.files.streams import Input
 from phrasetool.errors import DataError, ModelError, PhraseToolError
-from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
+from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Mask, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.evaluation.bleu import Bootstrap, bleu_of_sums, bleu_statistics
 from phrasetool.smt.language_model.kenlm_model import KenlmModel
 from phrasetool.smt.tuning.candidates import Weights
-from phrasetool.smt.tuning.reranking import ListWeights, best_first, first_lines, list_weights, oracle, tuned_weights
+from phrasetool.smt.tuning.reranking import (
+    ListWeights,
+    best_first,
+    first_lines,
+    is_explained,
+    list_weights,
+    oracle,
+    tuned_weights,
+    unexplained_share,
+)
 from phrasetool.translator.model import TranslatorModel
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
 from phrasetool.watch import SILENT, Watch, raise_or_warn
 
 LENGTHS = ("words", "none")
-# Prefixes of the names of appended features.
-NEURAL, LANGUAGE_MODEL = "Neural", "ExtraLM"
+# Names of appended features, which a number follows.
+NEURAL_FORWARD, NEURAL_BACKWARD, LANGUAGE_MODEL = "NeuralForward", "NeuralBackward", "ExtraLM"
+_APPENDED = re.compile(rf"(?:{NEURAL_FORWARD}|{NEURAL_BACKWARD}|{LANGUAGE_MODEL})\d+")
 # Significant digits with which features are written: those of Moses, and all that kenlm's single precision has.
 _DIGITS, _LANGUAGE_MODEL_DIGITS = 6, 9
 # Share of tokens that a vocabulary must cover in a text of its language.  Vocabularies of Multi30k German-English: 0.94
@@ -264,7 +275,7 @@ class AppendedColumns:
     def groups(self) -> dict[str, list[DirectedModel]]:
         """The models of each column, by its name."""
         columns: dict[str, list[DirectedModel]] = {}
-        for backward, name in ((False, f"{NEURAL}Forward"), (True, f"{NEURAL}Backward")):
+        for backward, name in ((False, NEURAL_FORWARD), (True, NEURAL_BACKWARD)):
             models = [judge for judge in self.models if judge.backward == backward]
             parts = [[judge] for judge in models] if self.each else [models] if models else []
             columns.update({f"{name}{number}": part for number, part in enumerate(parts)})
@@ -622,8 +633,9 @@ def tune_weights(
         raise DataError(n_best.name, "hypotheses of a sentence do not differ: there is nothing to choose from")
     start = made_with.weights
     weights = tuned_weights(
-        featured.features, n_best.words, n_best.sentences, references, start, seed, together=together
-    )
+        featured.features, n_best.words, n_best.sentences, references, start, _is_appended(featured), seed,
+        together=together,
+    )  # fmt: skip
     before, after = (_bleu(featured, weighted, references) for weighted in (start, weights))
     # Only ratios of weights matter; their absolute values are normalised to the sum 1, as in Moses.
     weights = weights / np.abs(weights).sum()
@@ -632,13 +644,37 @@ def tune_weights(
 
 def _made_with(featured: FeaturedList) -> ListWeights:
     """Return the weights with which a list was made, 0 for appended features."""
-    n_best = featured.n_best
-    feature_names = [name for name, count in featured.names for _ in range(count)]
-    old = np.array([not name.startswith((NEURAL, LANGUAGE_MODEL)) for name in feature_names])
+    n_best, old = featured.n_best, ~_is_appended(featured)
     made_with = list_weights(featured.features[:, old], n_best.totals, n_best.sentences)
-    weights = np.zeros(len(feature_names))
+    weights = np.zeros(len(old))
     weights[old] = made_with.weights
-    return ListWeights(weights, made_with.unexplained)
+    return replace(made_with, weights=weights)
+
+
+def _is_appended(featured: FeaturedList) -> Mask:
+    """Return whether each feature is of `rescore` or `rerank` rather than of the decoder, shape (F,)."""
+    return np.array([_APPENDED.fullmatch(name) is not None for name, count in featured.names for _ in range(count)])
+
+
+def check_determined(development: FeaturedList, featured: FeaturedList) -> None:
+    """Reject a development list whose hypotheses do not determine the weights that both lists were made with.
+
+    Then many weights have the same totals in the development list, and those that were tuned do not rank another list.
+
+    Raises:
+        DataError: the fitted weights are one of many solutions, and do not explain the totals of `featured`.
+    """
+    made_with, n_best = _made_with(development), featured.n_best
+    if made_with.unique:
+        return
+    share = unexplained_share(featured.features, n_best.totals, n_best.sentences, made_with.weights)
+    if not is_explained(share):
+        message = (
+            "its hypotheses are too few to determine the weights that it was made with: the fitted ones leave "
+            f"{share:.0%} of the variance of the totals in {n_best.name} unexplained; decode more hypotheses per "
+            "sentence"
+        )
+        raise DataError(development.n_best.name, message)
 
 
 def _bleu(featured: FeaturedList, weights: Weights, references: Sequence[Phrases]) -> float:

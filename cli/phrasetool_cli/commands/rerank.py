@@ -88,6 +88,7 @@ def command(
     from moses_compat.jobs.rerank import (
         RerankWeights,
         SourceText,
+        check_determined,
         check_references,
         check_same_features,
         chosen_text,
@@ -131,6 +132,7 @@ def command(
         check_references(candidates, truth, source, references, force=True, watch=watch)
     columns = load_columns(folders, text, candidates, length, each, force, watch, language_models)
     record = columns.record() if folders or language_models else None
+    dev_featured = None
     with contextlib.ExitStack() as files:
         out, listed, saved = (files.enter_context(Output(path)) if path else None for path in outputs)
         if weights is None:
@@ -149,6 +151,8 @@ def command(
             candidates = with_sparse_features_of(candidates, tuned.names, weights, watch)
         featured = featured_list(columns, text, candidates, threads, force, watch)
         tuned.check(featured, record)
+        if dev_featured is not None:
+            check_determined(dev_featured, featured)
         report = report_of(featured, tuned.weights, truth)
         if out:
             out.write_text(chosen_text(featured, tuned.weights, len(text.sentences)))

@@ -13,6 +13,7 @@ from moses_compat.jobs.rerank import (
     FeaturedList,
     RerankWeights,
     SourceText,
+    check_determined,
     check_same_features,
     chosen_lines,
     chosen_text,
@@ -209,6 +210,32 @@ def test_old_weights_keep_their_proportion_unless_all_are_tuned(featured, tmp_pa
     assert result.weights[1] / result.weights[0] == pytest.approx(-2, rel=1e-3)
     assert np.abs(result.weights).sum() == pytest.approx(1)
     assert result.names == featured.names
+
+
+def test_a_development_list_must_determine_the_weights_of_another_list(tmp_path):
+    """Two hypotheses explain any weights; those fitted to them rank other lists wrongly."""
+
+    def featured(name, lines):
+        (tmp_path / name).write_bytes(lines)
+        n_best = read_n_best(str(tmp_path / name))
+        return FeaturedList.of(n_best, (), np.zeros((len(n_best), 0)))
+
+    whole, few = featured("whole", LIST), featured("few", b"".join(LIST.splitlines(True)[:2]))
+    check_determined(whole, few)
+    check_determined(few, few)
+    with pytest.raises(DataError, match=r"few: its hypotheses are too few .* in .*whole unexplained"):
+        check_determined(few, whole)
+
+
+def test_features_of_the_decoder_may_begin_with_neural(featured, tmp_path):
+    """Moses calls its own neural language model NeuralLM0."""
+    (tmp_path / "list").write_bytes(LIST.replace(b"LM0=", b"NeuralLM0="))
+    n_best = read_n_best(str(tmp_path / "list"))
+    renamed = FeaturedList.of(n_best, (), np.zeros((len(n_best), 0)))
+    (tmp_path / "reference").write_bytes(b"a c\nx\nd\n")
+    references = read_references([str(tmp_path / "reference")], 3, n_best)
+    result = tune_weights(renamed, references, {}, 1)
+    assert result.weights[1] / result.weights[0] == pytest.approx(-2, rel=1e-3)
 
 
 def test_a_list_that_was_reranked_is_not_tuned_on(featured, tmp_path):

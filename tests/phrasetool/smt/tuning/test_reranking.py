@@ -12,7 +12,11 @@ from phrasetool.smt.tuning.reranking import (
     list_weights,
     oracle,
     tuned_weights,
+    unexplained_share,
 )
+
+# Of the features of `lists`, the third is new.
+NEW = np.array([False, False, True])
 
 
 @pytest.fixture
@@ -55,7 +59,13 @@ def test_weights_of_a_list_are_found_despite_sentence_offsets(lists):
     totals = features @ weights - 100 * (sentences % 3)
     result = list_weights(features, totals, sentences)
     assert result.found
+    assert result.unique
     np.testing.assert_allclose(result.weights, weights, rtol=1e-6)
+    # Two hypotheses of one sentence determine the weight of one direction only.
+    few = list_weights(features[:2], totals[:2], sentences[:2])
+    assert (few.found, few.unique) == (True, False)
+    assert unexplained_share(features, totals, sentences, few.weights) > 0.05
+    assert unexplained_share(features, totals, sentences, weights) == pytest.approx(0, abs=1e-12)
 
 
 def test_totals_that_are_not_weighted_sums_are_detected(lists):
@@ -76,13 +86,13 @@ def test_the_oracle_has_the_best_bleu_plus_one_of_each_sentence(lists):
 def test_a_new_feature_on_another_scale_is_used(lists):
     features, words, sentences, references = lists
     start = np.array([1.0, 0.1, 0])
-    result = tuned_weights(features, words, sentences, references, start, 1)
+    result = tuned_weights(features, words, sentences, references, start, NEW, 1)
     assert result[0] / result[1] == pytest.approx(10)
     assert bleu(lists, result) > bleu(lists, start) + 20
     top = oracle(words, sentences, references)
     assert bleu(lists, result) <= corpus_bleu(bleu_statistics(sentences[top], words.select(top), references))
     # The same weights for the same seed, and for features in other units.
-    again = tuned_weights(features * [1, 8, 64], words, sentences, references, start / [1, 8, 64], 1)
+    again = tuned_weights(features * [1, 8, 64], words, sentences, references, start / [1, 8, 64], NEW, 1)
     np.testing.assert_allclose(again * [1, 8, 64], result, rtol=1e-3)
 
 
@@ -90,6 +100,6 @@ def test_all_features_can_be_tuned_together(lists):
     """The initial weight of the first feature has the wrong sign."""
     features, words, sentences, references = lists
     start = np.array([1.0, 0.1, 0])
-    result = tuned_weights(features, words, sentences, references, start, 1, together=True)
+    result = tuned_weights(features, words, sentences, references, start, NEW, 1, together=True)
     assert bleu(lists, result) > bleu(lists, start)
     assert result[0] / result[1] != pytest.approx(10)
