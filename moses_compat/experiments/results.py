@@ -22,11 +22,11 @@ Translations = Mapping[str, Sequence[str]]
 
 _PRUNING = (
     "system", "method", "combine", "semantic", "rule", "wanted", "protect", "keep_top", "seed", "entries", "share",
-    "text", "bleu", "low", "high", "difference", "p", "worst", "command",
+    "text", "bleu", "low", "high", "difference", "p", "worst", "best", "command",
 )  # fmt: skip
 _CONTESTS = (
-    "wanted", "protect", "with_semantics", "without", "bleu_with", "bleu_without", "difference", "p", "dev_with",
-    "dev_without",
+    "wanted", "protect", "with_semantics", "without", "bleu_with", "bleu_without", "difference", "p", "worst", "best",
+    "dev_with", "dev_without",
 )  # fmt: skip
 _ANNOTATION = (
     "system", "columns", "dimension", "tuning_seeds", "text", "bleu", "deviation", "difference", "low", "high", "p",
@@ -120,16 +120,17 @@ def pruning_frames(runs: Sequence[FinishedRun], board: Scoreboard) -> tuple[pd.D
 def _rows(
     run: FinishedRun, texts: Sequence[str], scores: Mapping[str, BleuSamples], full: Mapping[str, BleuSamples]
 ) -> Iterator[tuple[Any, ...]]:
+    """Yield a row per text; `worst` and `best` are the ends of the interval of the difference to the full table."""
     system = run.system
     for text in texts:
         low, high = scores[text].interval
         is_full = system.rule == FULL
-        worst = float("nan") if is_full else scores[text].difference_interval(full[text])[0]
+        worst, best = _NO_STEP[:2] if is_full else scores[text].difference_interval(full[text])
         yield (
             run.label, system.method, system.combine, system.semantic, system.rule, system.wanted, system.protect,
             system.keep_top, system.seed, run.entries, run.entries / max(run.of, 1), text, scores[text].bleu, low, high,
             scores[text].bleu - full[text].bleu,
-            float("nan") if is_full else scores[text].p_value(full[text]), worst, run.command,
+            float("nan") if is_full else scores[text].p_value(full[text]), worst, best, run.command,
         )  # fmt: skip
 
 
@@ -150,7 +151,8 @@ def _contests(
         first, second = scores[best_with.label], scores[best_without.label]
         yield (
             size, protect, best_with.system.kind, best_without.system.kind, first[ALL].bleu, second[ALL].bleu,
-            first[ALL].bleu - second[ALL].bleu, first[ALL].p_value(second[ALL]), first[DEV].bleu, second[DEV].bleu,
+            first[ALL].bleu - second[ALL].bleu, first[ALL].p_value(second[ALL]),
+            *first[ALL].difference_interval(second[ALL]), first[DEV].bleu, second[DEV].bleu,
         )  # fmt: skip
 
 

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 
 from moses_compat.experiments.report.figures import (
     MARGIN,
-    SIGNIFICANT,
     as_good,
     curve_points,
     curves_of,
@@ -39,6 +38,7 @@ from moses_compat.pages.drawing import (
     printable,
 )
 from moses_compat.pages.html import Column, Row, Table, code, number_cell, text_cell
+from phrasetool.smt.evaluation.metrics import SIGNIFICANT, is_significant
 
 # A table of at most this size counts as small.
 SMALL = 0.15
@@ -153,7 +153,7 @@ def count_wins(pruning: pd.DataFrame) -> list[str]:
 def semantics(contests: pd.DataFrame) -> list[str]:
     """Compare the best method with a semantic criterion to the best one without."""
     total = len(contests)
-    verdicts = [verdict(row.difference, row.p) for row in contests.itertuples()]
+    verdicts = [verdict(row) for row in contests.itertuples()]
     won = contests[[winner == "semantics" for winner in verdicts]]
     lost = verdicts.count("others")
     worse = f" In {lost} they are worse." if lost else ""
@@ -178,7 +178,7 @@ def annotated(annotation: pd.DataFrame) -> list[str]:
     if not len(rows):
         return []
     best = rows.loc[rows["difference"].idxmax()]
-    gains = int(((rows["difference"] > 0) & (rows["p"] < SIGNIFICANT)).sum())
+    gains = sum(row.difference > 0 and is_significant(row.p, row.low, row.high) for row in rows.itertuples())
     score = f"{number_text(best['difference'], sign=True)} on {code(text)}, {p_phrase(best['p'])}"
     if gains:
         cases = f"in {gains} of {len(rows)} cases at p < {SIGNIFICANT:g}"
@@ -206,10 +206,16 @@ def ladder_table(ladder: pd.DataFrame) -> Table:
         as_whole = ("within",) if total.share < 1 and as_good(total.gain_low) else ()
         rows.append(Row((
             text_cell(step, "phrase"), number_cell(total.entries, 0), number_cell(total.tuning_seeds, 0),
-            *(deviation_cell(by_text.get(text), "gain", "gain_p") for text in texts),
-            number_cell(total.gain, sign=True, mark=significance_mark(total.gain, total.gain_p), tones=as_whole),
+            *(deviation_cell(by_text.get(text), ("gain", "gain_p", "gain_low", "gain_high")) for text in texts),
+            number_cell(
+                total.gain, sign=True, tones=as_whole,
+                mark=significance_mark(total.gain, total.gain_p, total.gain_low, total.gain_high),
+            ),
             interval_cell(total.gain_low, total.gain_high),
-            number_cell(total.total, sign=True, mark=significance_mark(total.total, total.total_p)),
+            number_cell(
+                total.total, sign=True,
+                mark=significance_mark(total.total, total.total_p, total.total_low, total.total_high),
+            ),
             interval_cell(total.total_low, total.total_high),
         )))  # fmt: skip
     return Table("ladder", TITLE, tuple(columns), tuple(rows))
@@ -224,7 +230,7 @@ def ladder_sentences(ladder: pd.DataFrame) -> list[str]:
         steps = [
             f"{code(row.step.removeprefix('+ '))} {_gain(row)}" for row in rows[rows["share"] == 1][1:].itertuples()
         ]
-        shown = top.total_p < SIGNIFICANT
+        shown = is_significant(top.total_p, top.total_low, top.total_high)
         effect = "All steps together " + (
             f"**{'add' if top.total > 0 else 'cost'}** {_total(top)}"
             if shown

@@ -43,12 +43,12 @@ from moses_compat.pages.drawing import (
     stacked_histogram,
 )
 from phrasetool.bitext.mining_quality import MiningQuality
+from phrasetool.smt.evaluation.metrics import is_significant
 from phrasetool.text_splitting import split_words
 
 # A pruned table is as good as the full one only if its 95 % interval shows that it loses less BLEU than this: a test of
 # non-inferiority, because with few sentences, "not significantly worse" alone is weak evidence.
 MARGIN = 0.3
-SIGNIFICANT = 0.05
 _WIDE = {"left": 0.048, "right": 0.992, "bottom": 0.105, "top": 0.93, "wspace": 0.1}
 _NARROW = {"left": 0.112, "right": 0.99, "bottom": 0.06, "top": 0.965, "hspace": 0.24}
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -125,13 +125,13 @@ def curve_points(pruning: pd.DataFrame, protect: str, text: str) -> dict[int, pd
 
     Returns:
         For each curve with points, by its number: rule, wanted, keep_top, share, entries, bleu, low, high, difference,
-        p (NaN for a mean of several), worst, seeds; sorted by share.
+        p (NaN for a mean of several), worst, best, seeds; sorted by share.
     """
     labels, curves = curves_of(pruning)
     selected = (pruning["protect"] == protect) & (pruning["text"] == text) & (pruning["method"] != FULL)
     rows = pruning[selected].dropna(subset=["share", "bleu"]).assign(curve=labels)
     groups = rows.groupby(["curve", "rule", "wanted", "keep_top"], sort=False)
-    means = groups[["share", "entries", "bleu", "low", "high", "difference", "p", "worst"]].mean()
+    means = groups[["share", "entries", "bleu", "low", "high", "difference", "p", "worst", "best"]].mean()
     means["seeds"] = groups.size()
     means.loc[means["seeds"] > 1, "p"] = math.nan
     means = means.reset_index().sort_values("share", kind="stable")
@@ -275,7 +275,7 @@ def _draw_curve(
         axes.plot([x[-1], 1.0], [y[-1], float(full["bleu"].iloc[0])], color=colour, lw=0.7, gid=f"{prefix}line@")
     for row in rows.itertuples():
         if limit[0] <= row.bleu <= limit[1]:
-            hollow = row.p < SIGNIFICANT and row.difference < 0
+            hollow = row.difference < 0 and is_significant(row.p, row.worst, row.best)
             title = f"{curve.label}: {_point_title(row)}"
             axes.plot(
                 [row.share], [row.bleu], color=colour, marker=curve.marker, ms=5.5, mew=1.3, ls="",

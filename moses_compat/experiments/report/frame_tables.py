@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from moses_compat.experiments.report.figures import (
-    SIGNIFICANT,
     as_good,
     curve_points,
     curves_of,
@@ -19,13 +18,17 @@ from moses_compat.experiments.report.figures import (
 from moses_compat.experiments.settings import ALL, DEV, FULL, RANDOM
 from moses_compat.pages.drawing import number_text, p_text, percent_text, printable
 from moses_compat.pages.html import Cell, Column, Row, Table, code, number_cell, share_cell, text_cell
+from phrasetool.smt.evaluation.metrics import is_significant
 
 _VERY_SIGNIFICANT = 0.01
 
 
-def significance_mark(difference: float, p: float) -> str:
-    """Return one triangle at p < 0.05, two at p < 0.01, up for better and down for worse; empty for NaN."""
-    if math.isnan(p) or math.isnan(difference) or p >= SIGNIFICANT or difference == 0:
+def significance_mark(difference: float, p: float, low: float, high: float) -> str:
+    """Return one triangle at p < 0.05, two at p < 0.01, up for better and down for worse.
+
+    Empty if the interval of the difference, from `low` to `high`, contains 0, and for NaN.
+    """
+    if math.isnan(difference) or difference == 0 or not is_significant(p, low, high):
         return ""
     return ("▲" if difference > 0 else "▼") * (2 if p < _VERY_SIGNIFICANT else 1)
 
@@ -75,7 +78,8 @@ def _mean_at_small_sizes(rows: pd.DataFrame) -> float:
 def _overview_cell(row: pd.Series, best: float) -> Cell:
     marked = {"best": row["bleu"] >= best, "within": as_good(row["worst"])}
     tones = tuple(tone for tone, applies in marked.items() if applies)
-    return number_cell(row["bleu"], mark=significance_mark(row["difference"], row["p"]), tones=tones)
+    mark = significance_mark(row["difference"], row["p"], row["worst"], row["best"])
+    return number_cell(row["bleu"], mark=mark, tones=tones)
 
 
 def _size_columns(texts: Sequence[str], main: str, dev: bool) -> list[Column]:
@@ -133,7 +137,8 @@ def size_tables(pruning: pd.DataFrame) -> Iterator[Table]:
 def _score_cell(row: Any, best: bool) -> Cell:
     if row is None:
         return Cell("")
-    return number_cell(row.bleu, mark=significance_mark(row.difference, row.p), tones=("best",) if best else ())
+    mark = significance_mark(row.difference, row.p, row.worst, row.best)
+    return number_cell(row.bleu, mark=mark, tones=("best",) if best else ())
 
 
 def _comparison_cells(row: Any) -> list[Cell]:
@@ -169,7 +174,7 @@ def contest_table(contests: pd.DataFrame) -> Table:
         Column("BLEU without", "on all test sets"),
         Column("difference", "with less without"),
         Column("p", "paired bootstrap of the two"),
-        Column("winner", "at p < 0.05", False),
+        Column("winner", "at p < 0.05, if the 95 % interval of the difference does not contain 0", False),
         Column("dev with", "BLEU on the development set"),
         Column("dev without", "BLEU on the development set"),
     )
@@ -178,8 +183,10 @@ def contest_table(contests: pd.DataFrame) -> Table:
             share_cell(row.wanted), text_cell(row.protect), text_cell(row.with_semantics, "code"),
             text_cell(row.without, "code"),
             number_cell(row.bleu_with), number_cell(row.bleu_without),
-            number_cell(row.difference, sign=True, mark=significance_mark(row.difference, row.p)), _probability(row.p),
-            text_cell(verdict(row.difference, row.p)), number_cell(row.dev_with), number_cell(row.dev_without),
+            number_cell(
+                row.difference, sign=True, mark=significance_mark(row.difference, row.p, row.worst, row.best)
+            ),
+            _probability(row.p), text_cell(verdict(row)), number_cell(row.dev_with), number_cell(row.dev_without),
         ))
         for row in contests.itertuples()
     ]  # fmt: skip
@@ -187,9 +194,9 @@ def contest_table(contests: pd.DataFrame) -> Table:
     return Table("contests", title, columns, tuple(rows))
 
 
-def verdict(difference: float, p: float) -> str:
+def verdict(row: Any) -> str:
     """Return the winner of a comparison: `semantics`, `others`, or `neither` without a significant difference."""
-    mark = significance_mark(difference, p)
+    mark = significance_mark(row.difference, row.p, row.worst, row.best)
     return "semantics" if "▲" in mark else "others" if "▼" in mark else "neither"
 
 
@@ -229,11 +236,11 @@ def annotation_table(annotation: pd.DataFrame) -> Table:
     return Table("annotation", "Table 2: baseline against annotated", tuple(columns), tuple(rows))
 
 
-def deviation_cell(row: Any, difference: str = "difference", p: str = "p") -> Cell:
-    """Return a cell with BLEU ± its deviation over tunings; `difference` and `p` name the columns for the mark."""
+def deviation_cell(row: Any, columns: Sequence[str] = ("difference", "p", "low", "high")) -> Cell:
+    """Return a cell with BLEU ± its deviation over tunings; `columns` names those of the arguments of the mark."""
     if row is None:
         return Cell("")
-    cell = number_cell(row.bleu, mark=significance_mark(getattr(row, difference), getattr(row, p)))
+    cell = number_cell(row.bleu, mark=significance_mark(*(getattr(row, column) for column in columns)))
     spread = () if math.isnan(row.deviation) else (f"±{number_text(row.deviation)}",)
     return Cell(cell.text, cell.key, cell.mark, asides=spread)
 

@@ -264,9 +264,10 @@ def reading(frames: Mapping[str, pd.DataFrame]) -> list[str]:
     if {"pruning", "annotation", "contests"} & frames.keys():
         sentences += [
             "BLEU: by sacrebleu on the tokenised text, in points of 100; more is better.",
-            "▲ better, ▼ worse at p < 0.05; ▲▲ and ▼▼ at p < 0.01. Without a mark no difference is shown, which does "
-            "not show that there is none. No p value is corrected for the number of comparisons: of twenty tests of "
-            "equals one gets a mark.",
+            "▲ better, ▼ worse at p < 0.05; ▲▲ and ▼▼ at p < 0.01. A difference whose 95 % interval contains 0 has no "
+            "mark, because p, which is sacrebleu's, may then be too small. Without a mark no difference is shown, "
+            "which does not show that there is none. No p value is corrected for the number of comparisons: of twenty "
+            "tests of equals one gets a mark.",
         ]
     if "pruning" in frames:
         sentences += [
@@ -278,7 +279,7 @@ def reading(frames: Mapping[str, pd.DataFrame]) -> list[str]:
             "is not enough.",
             "`ALL`: all test sets as one; the development set, `dev`, is not in it.",
             "Figure 1: solid lines for methods with a semantic criterion, dashed for those without, dotted for random; "
-            "a hollow point is worse than the full table at p < 0.05; a thin line leads to the full table, which every "
+            "a hollow point is worse than the full table, as in ▼; a thin line leads to the full table, which every "
             "method is when it keeps everything.",
         ]
         sentences += _seed_sentences(frames["pruning"])

@@ -40,6 +40,15 @@ _FEW_SHARED = 0.25
 _PUNCTUATION = frozenset(".,;:?!。，")
 
 
+def is_significant(p_value: float, low: float, high: float) -> bool:
+    """Return whether a difference meets both criteria: a small p, and an interval from `low` to `high` without 0.
+
+    The p of sacrebleu's bootstrap is computed from absolute differences and may be small although the interval contains
+    0.  False for NaN.
+    """
+    return p_value < SIGNIFICANT and (low > 0 or high < 0)
+
+
 @dataclass(frozen=True)
 class SystemScore:
     """The score of one system by one metric.
@@ -70,14 +79,10 @@ class SystemScore:
 
     @property
     def is_significant(self) -> bool:
-        """Whether the system differs from the baseline by both criteria: p, and an interval that does not contain 0.
-
-        The p of sacrebleu's bootstrap is computed from absolute differences and may be small although the interval
-        contains 0.
-        """
+        """Whether the system differs from the baseline; see `is_significant`."""
         if self.p_value is None or self.difference_low is None or self.difference_high is None:
             return False
-        return self.p_value < SIGNIFICANT and not self.difference_low <= 0 <= self.difference_high
+        return is_significant(self.p_value, self.difference_low, self.difference_high)
 
 
 @dataclass(frozen=True)

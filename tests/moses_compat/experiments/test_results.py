@@ -73,7 +73,7 @@ def test_pruning(references, runs):
     pruning, _ = pruning_frames(runs, Scoreboard(references, SAMPLES))
     assert list(pruning.columns) == [
         "system", "method", "combine", "semantic", "rule", "wanted", "protect", "keep_top", "seed", "entries", "share",
-        "text", "bleu", "low", "high", "difference", "p", "worst", "command",
+        "text", "bleu", "low", "high", "difference", "p", "worst", "best", "command",
     ]  # fmt: skip
     assert list(pruning.text[:4]) == ["one", "two", "ALL", "dev"]
     assert len(pruning) == 4 * len(runs)
@@ -92,7 +92,8 @@ def test_pruning(references, runs):
                 assert math.isnan(row.worst)
             else:
                 differences = samples - naive_samples(full[text], reference)
-                assert row.worst == pytest.approx(np.sort(differences)[1], abs=1e-9)
+                ends = np.sort(differences)[[1, -2]]
+                assert (row.worst, row.best) == pytest.approx(tuple(ends), abs=1e-9)
                 assert row.p == naive_p(samples, naive_samples(full[text], reference), abs(bleu - base))
             assert (row.entries, row.share, row.command) == (run.entries, run.entries / 1000, run.command)
 
@@ -113,6 +114,7 @@ def test_contests(references, runs):
     assert row.difference == pytest.approx(scores[0] - scores[1])
     samples = [naive_samples(with_all(run.translations)["ALL"], reference) for run in (best, runs[3])]
     assert row.p == naive_p(*samples, abs(scores[0] - scores[1]))
+    assert (row.worst, row.best) == pytest.approx(tuple(np.sort(samples[0] - samples[1])[[1, -2]]), abs=1e-9)
 
 
 def test_without_the_full_table_there_is_nothing_to_compare_with(references, runs):

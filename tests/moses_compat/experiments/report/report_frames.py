@@ -29,6 +29,7 @@ def pruning(protects=("all", "words"), losses=LOSSES, texts=("test a", "test b",
                 "seed": seed, "entries": round(share * 2000), "share": share, "text": text, "bleu": FULL[text] + lost,
                 "low": FULL[text] + lost - 0.8, "high": FULL[text] + lost + 0.8, "difference": lost, "p": p,
                 "worst": NAN if method == "full" else lost - 0.1,
+                "best": NAN if method == "full" else lost + 0.05,
                 "command": "" if method == "full" else f"phrasetool prune --method {method} --target-size {wanted}",
             })  # fmt: skip
 
@@ -57,9 +58,22 @@ def pruning(protects=("all", "words"), losses=LOSSES, texts=("test a", "test b",
 
 def contests(*found):
     columns = ("wanted", "protect", "with_semantics", "without", "bleu_with", "bleu_without", "difference", "p",
-               "dev_with", "dev_without")  # fmt: skip
+               "worst", "best", "dev_with", "dev_without")  # fmt: skip
     rows = [
-        (size, "words", "composition+semantic", "composition", 36.0 + gain, 36.0, gain, p, 41.2, 41.1)
+        (
+            size,
+            "words",
+            "composition+semantic",
+            "composition",
+            36.0 + gain,
+            36.0,
+            gain,
+            p,
+            gain - 0.15,
+            gain + 0.15,
+            41.2,
+            41.1,
+        )
         for size, gain, p in found
     ]
     return pd.DataFrame(rows, columns=columns)

@@ -66,6 +66,12 @@ def test_who_wins():
             "**Semantics add nothing that can be shown**: in none of 1 comparisons at one size is the best method with "
             "a semantic criterion better than the best without, at p < 0.05.",
         ),
+        # The interval contains 0.
+        (
+            [(0.1, 0.1, 0.001), (0.05, -0.1, 0.001)],
+            "**Semantics add nothing that can be shown**: in none of 2 comparisons at one size is the best method with "
+            "a semantic criterion better than the best without, at p < 0.05.",
+        ),
     ],
 )
 def test_whether_semantics_add_anything(found, sentence):
@@ -79,3 +85,5 @@ def test_whether_annotating_helps():
     assert answers({"annotation": annotation(0.1, 0.3)}) == [
         "**No annotated table gains** at p < 0.05; the best is `annotated n=50`, +0.10 on `ALL`, p = 0.300."
     ]
+    # The interval contains 0.
+    assert answers({"annotation": annotation(0.1, 0.004)})[0].startswith("**No annotated table gains**")

@@ -54,15 +54,25 @@ def test_points_say_their_numbers(drawing):
     assert titles(drawing, "full") == ["full table: BLEU 36.00 (35.20 to 36.80)"] * 2
 
 
-def test_points_that_are_significantly_worse_are_hollow(drawing):
-    hollow = {
+def hollow_points(root):
+    """Whether each point is hollow, by its title."""
+    return {
         item.findtext("title"): "fill: var(--paper)" in ElementTree.tostring(item, "unicode").partition("<use")[2]
-        for item in drawing.iter("g")
+        for item in root.iter("g")
         if item.get("class") == "point"
     }
-    for title, is_hollow in hollow.items():
+
+
+def test_points_that_are_significantly_worse_are_hollow(drawing):
+    for title, is_hollow in hollow_points(drawing).items():
         p = float(re.search(r"p [=<] ([\d.]+)", title)[1])
         assert is_hollow == (p < 0.05 or "p <" in title), title
+
+
+def test_points_with_an_interval_that_contains_0_are_filled():
+    frame = pruning(("all",), {"a": {0.5: (-0.09, 0.04), 0.1: (-0.02, 0.04)}})
+    points = hollow_points(ElementTree.fromstring(draw_curves(frame, "all", "ALL", "here")))
+    assert {title[:7]: is_hollow for title, is_hollow in points.items()} == {"a: 50 %": True, "a: 10 %": False}
 
 
 def test_every_method_is_a_series_with_line_and_band(drawing):

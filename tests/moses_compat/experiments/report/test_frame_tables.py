@@ -28,11 +28,12 @@ def rows_of(table):
     ("difference", "p", "mark"),
     [
         (-1, 0.0499, "▼"), (1, 0.0499, "▲"), (-1, 0.0099, "▼▼"), (1, 0.001, "▲▲"), (1, 0.05, ""), (0, 0.001, ""),
-        (1, NAN, ""), (NAN, 0.01, ""),
+        (1, NAN, ""), (NAN, 0.01, ""), (0.5, 0.001, ""), (-0.5, 0.001, ""),
     ],
 )  # fmt: skip
 def test_marks(difference, p, mark):
-    assert significance_mark(difference, p) == mark
+    """A difference of 0.5 has an interval that contains 0."""
+    assert significance_mark(difference, p, difference - 0.5, difference + 0.5) == mark
 
 
 def test_overview():

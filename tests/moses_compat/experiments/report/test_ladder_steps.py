@@ -32,6 +32,9 @@ def test_a_pruned_table_that_is_as_good_is_said_to_be():
 def test_nothing_is_claimed_that_was_not_shown():
     first = answers({"ladder": ladder((0.1, 0.2, 0.2), 0.3)})[0]
     assert first.startswith("All steps together show **no difference**: +0.20 (−0.30 to +0.70, p = 0.300)")
+    # The interval contains 0.
+    first = answers({"ladder": ladder((0.1, 0.2, 0.2), 0.004)})[0]
+    assert first.startswith("All steps together show **no difference**: +0.20 (−0.30 to +0.70, p = 0.004)")
     assert answers({"ladder": ladder((-0.4, -1.5, -1))})[0].startswith("All steps together **cost** −1.50")
 
 
