@@ -153,7 +153,7 @@ class _Planner:
         if not (self._config.moses and (built.table or built.reordering_table)):
             return LadderTable("table", model.table, built.ini, ())
         ini, tables = self._place("ladder-table.ini"), as_options(
-            ("--table", built.table), ("--reordering-table", built.reordering_table)
+            ("--table", model.table), ("--reordering-table", built.reordering_table)
         )  # fmt: skip
         command = BuildCommand("ladder-table", ("moses-ini", built.ini, *tables, "-o", ini), ("ladder-table.ini",),
                                threads=False, anchored=True)  # fmt: skip
