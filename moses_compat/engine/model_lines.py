@@ -103,7 +103,9 @@ def _check_arguments(ini: MosesIni, line: FeatureLine) -> None:
             message = f"{line.kind} has no argument {key}; Moses stops at it{f': is it {close}?' if close else ''}"
             raise ini.error(f"{line.name}: {message}", line.line)
     if line.kind in ("PhraseDictionaryMemory", "LexicalReordering"):
-        for key in ("input-factor", "output-factor"):
+        # A reordering table conditioned on the source alone has no target phrases.
+        source_only = "f" in line.arguments.get("type", "").split("-")
+        for key in ("input-factor",) if source_only else ("input-factor", "output-factor"):
             if key not in line.arguments:
                 raise ini.error(f"{line.name}: expected {key}=0, without which Moses reads no words", line.line)
     if line.kind == "KENLM" and line.section == "feature" and "\t" in bare(ini.lines[line.line - 1]):

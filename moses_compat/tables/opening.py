@@ -82,6 +82,22 @@ def scores_of_table(path: str, scan: TableScan | None = None, expected: str = PH
     return scores
 
 
+def scores_of_source_table(path: str) -> int:
+    """Return the number of scores per line of a reordering table conditioned on the source alone (type `f`).
+
+    Raises:
+        DataError: the file cannot be read, or its first line is not `source ||| scores`.
+    """
+    with Input(path) as source:
+        head = source.peek(HEAD_BYTES)
+        refuse(source.name, head)
+    fields = head.split(b"\n", 1)[0].split(b"|||")
+    if len(fields) != 2:
+        message = "expected source ||| scores, a line of a reordering table conditioned on the source alone (type f)"
+        raise DataError(path, message, 1)
+    return len(split_words(fields[1]))
+
+
 def looks_like(head: bytes) -> str | None:
     """Return the kind of table that these lines certainly belong to, or None if both kinds are possible.
 

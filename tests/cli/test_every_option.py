@@ -464,7 +464,7 @@ ROWS = {
         "--lm": ("--table in/table --lm in/lm.arpa -o out", "--table in/table --lm in/lm2.arpa -o out"),
         "--reordering-type": (
             "--table in/table --lm in/lm.arpa -o out --reordering-table in/reordering",
-            "--table in/table --lm in/lm.arpa -o out --reordering-table in/reordering --reordering-type msd-bidirectional-f",
+            "--table in/table --lm in/lm.arpa -o out --reordering-table in/reordering --reordering-type phrase-msd-bidirectional-fe",
         ),
         "--distortion-limit": "--distortion-limit 2",
         "--force": (

@@ -1,5 +1,7 @@
 """`phrasetool moses-ini`."""
 
+import re
+
 import pytest
 
 from moses_compat.engine.model import MosesModel
@@ -197,6 +199,47 @@ def test_options_of_a_new_ini_are_refused_with_an_ini(model, monkeypatch, option
     assert outcome.code == 2
     assert f"{option[0]} is for a new moses.ini" in outcome.message
     assert not (model / "out.ini").exists()
+
+
+SOURCES = b"haus ||| 0.5 0.3 0.2\nhaus x ||| 0.1 0.8 0.1\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "table", "message"),
+    [
+        ("wbe-msd-backward-f-allff", SOURCES, ""),
+        ("wbe-msd-backward-f-allff", b"haus ||| house ||| 0.5 0.3 0.2\n", "orders:1: expected source ||| scores"),
+        ("wbe-msd-bidirectional-f-allff", SOURCES, "orders:1: the entries have 3 scores, but the model expects 6"),
+        ("wbe-msd-backward-fe-allff", SOURCES, "orders: holds no reordering-table entry"),
+        ("wbe-msd-backward-fe-collapseff", b"haus ||| house ||| 0.5 0.3 0.2\n", ""),
+        ("wbe-msd-backward-fe-collapseff", b"haus ||| house ||| 0.5\n", "orders:1: the entries have 1 scores, but"),
+    ],
+)
+def test_types_of_reordering(model, monkeypatch, kind, table, message):
+    """A new ini, and one that already has a table of this type, which Moses reads without num-features, too."""
+    monkeypatch.chdir(model)
+    write(model / "orders", table)
+    outcome = new_ini(model, "--reordering-table", "orders", "--reordering-type", kind)
+    assert (outcome.code, message in outcome.err) == (bool(message), True), outcome.err
+    good = SOURCES if "-f-" in kind else b"haus ||| house ||| 0.5 0.3 0.2\n"
+    write(model / "first", good.replace(b"0.2\n", b"0.2 0.5 0.3 0.2\n") if "bidirectional" in kind else good)
+    assert new_ini(model, "--reordering-table", "first", "--reordering-type", kind).code == 0
+    text = read(model / "moses.ini")
+    feature = next(line for line in text.splitlines() if line.startswith(b"LexicalReordering name"))
+    # Moses expects target phrases if the feature has output-factor.
+    assert (b"output-factor" in feature) == ("-fe-" in kind)
+    write(model / "moses.ini", re.sub(rb"(LexicalReordering0) num-features=\d", rb"\1", text))
+    outcome = run_inside("moses-ini", "moses.ini", "--table", "table.gz", "--reordering-table", "orders", "-o", "o.ini")
+    assert (outcome.code, message in outcome.err) == (bool(message), True), outcome.err
+
+
+def test_a_hierarchical_reordering_table_can_be_replaced(model):
+    """Only Moses supports its type, whose tables have the same columns."""
+    new_ini(model, "--reordering-table", model / "reordering")
+    write(model / "moses.ini", read(model / "moses.ini").replace(b"type=wbe-", b"type=hier-"))
+    outcome = run_inside("moses-ini", model / "moses.ini", "--table", model / "table.gz", "--reordering-table",
+                         model / "reordering", "-o", model / "new.ini")  # fmt: skip
+    assert outcome.code == 0, outcome.err
 
 
 def test_an_unsupported_type_of_reordering_is_refused(model, monkeypatch):

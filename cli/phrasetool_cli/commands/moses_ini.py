@@ -113,7 +113,7 @@ def _new(
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--reordering-type") from error
     if reordering_table:
-        _check_reordering(reordering_table, reordering.weights, scan)
+        _check_reordering(reordering_table, reordering.columns, not reordering.source_only, scan)
     return new_moses_ini(
         os.path.abspath(table), columns, os.path.abspath(language_model), order_of(language_model),
         os.path.abspath(reordering_table) if reordering_table else None, reordering_type, distortion_limit,
@@ -123,11 +123,11 @@ def _new(
 def _changed(
     ini: str, table: str, reordering_table: str | None, name: str | None, weight: float, output: str, scan: TableScan
 ) -> str:
-    from moses_compat.engine.model_lines import number_of
     from moses_compat.ini.editing import with_reordering_table, with_table_file
     from moses_compat.ini.reading import read_moses_ini
     from moses_compat.ini.tables import check_table, choose_table
     from moses_compat.tables.opening import scores_of_table
+    from phrasetool.smt.decoder.features import ReorderingModel
 
     moses_ini = read_moses_ini(ini)
     check_outputs([table, ini, reordering_table, *moses_ini.paths], [output])
@@ -136,17 +136,26 @@ def _changed(
     if reordering_table:
         moses_ini = with_reordering_table(moses_ini, os.path.abspath(reordering_table))
         (feature,) = (line for line in moses_ini.features if line.kind == "LexicalReordering")
-        _check_reordering(reordering_table, number_of(moses_ini, feature, "num-features"), scan)
+        try:
+            # The tables of hierarchical models, which only Moses supports, have the same columns.
+            reordering = ReorderingModel.parse(feature.arguments.get("type", "").replace("hier", "wbe"))
+        except ValueError as error:
+            raise moses_ini.error(f"{feature.name}: {error}", feature.line) from error
+        has_targets = not reordering.source_only or "output-factor" in feature.arguments
+        _check_reordering(reordering_table, reordering.columns, has_targets, scan)
     return with_table_file(moses_ini, chosen, table, scores_of_table(table, scan), weight, output)
 
 
-def _check_reordering(path: str, columns: int, scan: TableScan) -> None:
+def _check_reordering(path: str, columns: int, has_targets: bool, scan: TableScan) -> None:
     """Refuse a file that is not a reordering table with this number of scores; binary tables are not read.
 
+    Args:
+        has_targets: whether Moses expects a target phrase in each line.
+
     Raises:
-        DataError: the file is missing, is not a reordering table or has a different number of scores.
+        DataError: the file is missing, is not a reordering table or has a different number of fields or scores.
     """
-    from moses_compat.tables.opening import REORDERING_TABLE, scores_of_table
+    from moses_compat.tables.opening import REORDERING_TABLE, scores_of_source_table, scores_of_table
     from phrasetool.errors import DataError
 
     # Moses adds the endings automatically.
@@ -154,6 +163,6 @@ def _check_reordering(path: str, columns: int, scan: TableScan) -> None:
     text = names[0] if names else path
     if text.endswith(".minlexr"):
         return
-    scores = scores_of_table(text, scan, REORDERING_TABLE)
+    scores = scores_of_table(text, scan, REORDERING_TABLE) if has_targets else scores_of_source_table(text)
     if scores != columns:
         raise DataError(text, f"the entries have {scores} scores, but the model expects {columns}", 1)

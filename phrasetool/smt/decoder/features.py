@@ -78,7 +78,7 @@ class ReorderingModel:
         Raises:
             ValueError: a part is unknown or not supported.
         """
-        kind, directions, source_only, collapsed = None, _DIRECTIONS["backward"], False, False
+        kind, directions, source_only, collapsed = None, _DIRECTIONS["backward"], None, False
         for part in text.split("-"):
             if part in _TYPES:
                 kind = _TYPES[part][0]
@@ -92,6 +92,9 @@ class ReorderingModel:
                 raise ValueError(f"reordering type {text!r}: {part!r} is not supported")
         if kind is None:
             raise ValueError(f"reordering type {text!r} must contain one of {', '.join(_TYPES)}")
+        if source_only is None:
+            # Moses stops at such a type.
+            raise ValueError(f"reordering type {text!r} must contain fe or f, the phrases that condition it")
         if collapsed and len(directions) > 1:
             # Moses always reads the forward probabilities from the second column on.
             raise ValueError(f"reordering type {text!r}: collapseff is supported for a single direction only")

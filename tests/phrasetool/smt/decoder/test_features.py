@@ -45,7 +45,7 @@ def test_orientations_of_known_cases(previous, span, expected):
         ("wbe-msd-bidirectional-fe", 6, 6, 0, 3),
         ("phrase-msd-backward-fe-collapseff", 3, 1, 0, -1),
         ("msd-backward-fe", 3, 3, 0, -1),
-        ("msd", 3, 3, 0, -1),
+        ("msd-fe", 3, 3, 0, -1),
         ("mslr-forward-fe-collapseff", 4, 1, -1, 0),
         ("wbe-mslr-bidirectional-fe-allff", 8, 8, 0, 4),
         ("monotonicity-bidirectional-fe", 4, 4, 0, 2),
@@ -69,7 +69,7 @@ def test_a_type_of_the_source_alone():
     "text",
     [
         "", "wbe", "wbe-bidirectional-fe", "hier-msd-bidirectional-fe", "msd-sideways-fe",
-        "wbe-msd-bidirectional-fe-collapseff",
+        "wbe-msd-bidirectional-fe-collapseff", "msd", "wbe-msd-backward-allff",
     ],
 )  # fmt: skip
 def test_unsupported_types_are_refused(text):
