@@ -62,7 +62,7 @@ class MosesModel:
         ini: the file.
         features: the feature functions, by the ini's names.
         weights: float64, shape (F,); 0 for a feature that the ini does not have.
-        listed: the tuneable feature functions of the ini, in the order of a vector; n-best lists name these.
+        listed: the tuneable feature functions of the ini, in the order in which n-best lists of Moses name them.
         tuneable: bool, shape (F,): weights that tuning may change.
         table_files, language_models: paths of all tables and models, in the ini's order.
         language_orders: maximum orders of SRILM and IRSTLM models; None for KENLM, which ignores the argument.
@@ -132,7 +132,7 @@ class MosesModel:
             ini,
             features,
             weights,
-            tuple(f for f in features.sizes if f in lines and flag(ini, lines[f], "tuneable", True)),
+            _listed(ini, features, lines),
             tuneable_weights(ini, features, lines),
             tuple(files),
             tuple(path_of(ini, line) for line in language_lines),
@@ -317,6 +317,13 @@ class MosesModel:
         """Return the weights by the ini's feature names, for `MosesIni.with_weights`."""
         slices = self.features.slices
         return {self.features.name(feature): weights[slices[feature]].tolist() for feature in self.listed}
+
+
+def _listed(ini: MosesIni, features: FeatureSet, lines: Mapping[str, FeatureLine]) -> tuple[str, ...]:
+    """Return the tuneable features in the order of the ini, those with a state first, as in n-best lists of Moses."""
+    listed = [f for f in lines if f in features.sizes and flag(ini, lines[f], "tuneable", True)]
+    stateless = ("WordPenalty", "PhrasePenalty", "PhraseDictionaryMemory")
+    return tuple(sorted(listed, key=lambda f: lines[f].kind in stateless))
 
 
 def _describe_brackets(targets: Phrases, symbols: Symbols) -> str | None:

@@ -104,11 +104,12 @@ def _convert_version_1(ini: MosesIni) -> None:
     Raises:
         DataError: a line is invalid in its section, a section has too few weights, or `[weight-t]` too many.
     """
+    # Features in the order of Moses, which is that of its n-best lists.
+    _single(ini, "weight-p", "PhrasePenalty")
     _single(ini, "weight-w", "WordPenalty")
     _language_models(ini)
     _single(ini, "weight-u", "UnknownWordPenalty")
     _reordering(ini)
-    _single(ini, "weight-p", "PhrasePenalty")
     _tables(ini)
     for section in _version_1_sections(ini):
         if section in _OTHER:

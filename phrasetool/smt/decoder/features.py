@@ -134,9 +134,9 @@ def numbered(feature: str, place: int) -> str:
 class FeatureSet:
     """The feature functions of a model, and the positions of their values in a feature vector.
 
-    The order of a vector is that of a Moses n-best list: lexicalised reordering, distortion, language models, word
-    penalty, phrase penalty, phrase-table scores.  The unknown-word penalty is not included: it is neither tuned nor
-    listed.
+    The order of a vector is that of a Moses n-best list for an ini of train-model.perl: lexicalised reordering,
+    distortion, language models, word penalty, phrase penalty, phrase-table scores.  The unknown-word penalty is not
+    included: it is neither tuned nor listed.
 
     Args:
         tables: number of scores per entry of each phrase table, in the order of moses.ini.

@@ -254,6 +254,18 @@ def test_a_model(write_ini, tmp_path):
     assert (replaced.table, replaced.reordering) == ("a", "b")
 
 
+def test_n_best_lists_name_features_in_the_order_of_the_ini(write_ini):
+    """Moses lists features with a state first, then the others."""
+    head, rest = MODEL.split("[feature]\n")
+    lines, weights = rest.split("\n[weight]")
+    backwards = "".join(f"{line}\n" for line in reversed(lines.splitlines()))
+    model = MosesModel.read(write_ini(f"{head}[feature]\n{backwards}\n[weight]{weights}"))
+    assert model.listed == (
+        "LM", "Distortion", "LexicalReordering", "TranslationModel", "PhrasePenalty", "WordPenalty",
+    )  # fmt: skip
+    assert model.weights.tolist() == MosesModel.read(write_ini(MODEL)).weights.tolist()
+
+
 def test_what_an_ini_may_leave_out(write_ini):
     text = "[feature]\nPhraseDictionaryMemory num-features=2 path=t table-limit=7 input-factor=0 output-factor=0\n"
     text += "KENLM path=l\n[weight]\n"

@@ -118,7 +118,7 @@ def test_a_model(write_ini):
     assert model.features.unknown_weight == 0.5
     assert (model.search.distortion_limit, model.search.table_limit) == (6, 20)
     assert model.listed == (
-        "LexicalReordering", "Distortion", "LM", "WordPenalty", "PhrasePenalty", "TranslationModel",
+        "LM", "Distortion", "LexicalReordering", "PhrasePenalty", "WordPenalty", "TranslationModel",
     )  # fmt: skip
     assert MosesModel.read(write_ini(ONE_TABLE)).features.unknown_weight == 1
 
