@@ -310,13 +310,16 @@ def load_reordering(
         float32, shape (N, columns), natural logarithms; 0 for an entry without a line, as in Moses.
 
     Raises:
-        DataError: see `load_entries`.
+        DataError: see `load_entries`; or the last line has no line feed.
     """
     if source_only:
         raise DataError(path, "reordering tables conditioned on the source alone (-f) are not supported; expected -fe")
     index, numbers = index_phrases(_pairs(entries.sources, entries.targets))
     by_pair = np.zeros((len(index.offsets), columns), np.float32)
     for part in _selected_lines(path, path, source, columns, threads, progress):
+        if len(part.text) and part.text[-1] != LF:
+            message = "the last line has no line feed, so Moses ignores it; add a line feed, or remove the line"
+            raise DataError(path, message, int(part.numbers[-1]) + 1)
         starts, ends = _target_fields(part)
         pairs = _pairs(part.sources, targets.read_fields(part.text, starts, ends, add=False))
         rows = find_phrases(index, pairs)

@@ -244,7 +244,7 @@ def test_reordering_scores_find_their_entries(tmp_path, threads):
         # Lines may be in any order, and pairs that the phrase table lacks are ignored.
         b"a ||| x ||| 0.125 1 \nc ||| x ||| 0.1 0.1\na ||| z ||| 0.2 0.2\na ||| y x ||| 0.2 0.2\n"
         b"b ||| new ||| 0.3 0.3\n"
-        b"a |||  ||| 0 2.718"
+        b"a |||  ||| 0 2.718\n"
     )
     result = reordering(tmp_path, TABLE, lines, threads=threads)
     eighth, half = [-math.log(8), 0.0], [math.log(0.5), math.log(0.25)]
@@ -261,6 +261,10 @@ def test_the_last_line_of_a_pair_counts(tmp_path):
 
 
 def test_faults_of_reordering_tables(tmp_path):
+    with pytest.raises(DataError, match=r"ro.gz:2: the last line has no line feed, so Moses ignores it"):
+        reordering(tmp_path, TABLE, b"a ||| x ||| 0.5 0.5\nb ||| x ||| 0.5 0.5")
+    # The line of another text makes no difference.
+    reordering(tmp_path, TABLE, b"a ||| x ||| 0.5 0.5\nc ||| x ||| 0.5 0.5")
     with pytest.raises(DataError, match=r"ro.gz:1: the entries have 2 scores, but the model expects 6"):
         reordering(tmp_path, TABLE, b"a ||| x ||| 0.5 0.5\n", 6)
     with pytest.raises(DataError, match=r"ro.gz:2: a score is negative"):
