@@ -72,6 +72,15 @@ def test_a_table_with_more_columns(model, weight):
     assert after.weights.tolist() == [*before.weights.tolist(), weight, weight]
 
 
+def test_a_weight_without_a_new_column_is_refused(model):
+    new_ini(model)
+    outcome = run_inside("moses-ini", model / "moses.ini", "--table", model / "table.gz", "--weight", "0.5", "-o",
+                         model / "new.ini")  # fmt: skip
+    assert (outcome.code, (model / "new.ini").exists()) == (2, False)
+    assert "--weight is for additional columns; " in outcome.message
+    assert "table.gz has as many scores as TranslationModel0 in " in outcome.message
+
+
 def test_another_reordering_table(model):
     """Its path is written as given, although the old file is missing and the ini is written to another folder."""
     new_ini(model, "--reordering-table", model / "reordering")

@@ -123,6 +123,7 @@ def _new(
 def _changed(
     ini: str, table: str, reordering_table: str | None, name: str | None, weight: float, output: str, scan: TableScan
 ) -> str:
+    from moses_compat.engine.model_lines import number_of
     from moses_compat.ini.editing import with_reordering_table, with_table_file
     from moses_compat.ini.reading import read_moses_ini
     from moses_compat.ini.tables import check_table, choose_table
@@ -143,7 +144,10 @@ def _changed(
             raise moses_ini.error(f"{feature.name}: {error}", feature.line) from error
         has_targets = not reordering.source_only or "output-factor" in feature.arguments
         _check_reordering(reordering_table, reordering.columns, has_targets, scan)
-    return with_table_file(moses_ini, chosen, table, scores_of_table(table, scan), weight, output)
+    columns = scores_of_table(table, scan)
+    if columns == number_of(moses_ini, chosen, "num-features", 1):
+        refuse_unused({"weight": f"additional columns; {table} has as many scores as {chosen.name} in {ini}"})
+    return with_table_file(moses_ini, chosen, table, columns, weight, output)
 
 
 def _check_reordering(path: str, columns: int, has_targets: bool, scan: TableScan) -> None:
