@@ -427,12 +427,12 @@ class TextForm:
 
     Attributes:
         tokenised: punctuation marks are tokens.
-        lower_cased: there are letters, but no capitals.
+        lower_cased: there are letters with case, but no capitals; None without such letters.
         escaped: there are Moses' escapes, such as `&apos;`; None if no character needs one.
     """
 
     tokenised: bool
-    lower_cased: bool
+    lower_cased: bool | None
     escaped: bool | None
 
 
@@ -449,7 +449,8 @@ def text_form(lines: Sequence[str]) -> TextForm:
         escaped = True
     elif b"&" in data or lacks_escapes(data):
         escaped = False
-    return TextForm(loose > tight, text == text.lower() != text.upper(), escaped)
+    has_case = text.lower() != text.upper()
+    return TextForm(loose > tight, text == text.lower() if has_case else None, escaped)
 
 
 def score_notes(texts: Mapping[str, Sequence[str]], references: Sequence[str], tokenize: str) -> list[str]:

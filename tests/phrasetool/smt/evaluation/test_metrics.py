@@ -173,11 +173,12 @@ def test_results_depend_on_no_randomness_but_the_seed(monkeypatch):
         (["A man, a dog.", "It sleeps."], TextForm(False, False, None)),
         (["the dog &apos;s ball ."], TextForm(True, True, True)),
         (["two dogs"], TextForm(False, True, None)),
-        (["12 3"], TextForm(False, False, None)),
+        (["12 3"], TextForm(False, None, None)),
+        (["我 喜欢 猫 。"], TextForm(True, None, None)),
         (["a dog 's ball ."], TextForm(True, True, False)),
         (["AT & T"], TextForm(False, False, False)),
         (["a \udcff [ b ]"], TextForm(False, True, False)),
-        ([], TextForm(False, False, None)),
+        ([], TextForm(False, None, None)),
     ],
 )
 def test_how_text_was_prepared_is_guessed(lines, form):
