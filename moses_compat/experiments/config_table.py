@@ -126,11 +126,13 @@ class ConfigTable:
             raise self.error(key, f"{value!r} is not a finite number")
         return number
 
-    def integer(self, key: str, least: int) -> int:
-        """Return an integer, at least `least`."""
+    def integer(self, key: str, least: int, most: int | None = None) -> int:
+        """Return an integer between `least` and `most`; None sets no upper limit."""
         value: int = self._typed(key, int, "a whole number", self.values[key])
         if value < least:
             raise self.error(key, f"is {value}; expected {least} or more")
+        if most is not None and value > most:
+            raise self.error(key, f"is {value}; expected {most} or less")
         return value
 
     def _list(self, key: str) -> list[Any]:

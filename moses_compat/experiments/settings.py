@@ -237,15 +237,15 @@ class BuildSettings:
     """Settings of `[build]`: how a model is made from the bitext.
 
     Attributes:
-        lm_order: order of the language model.
+        lm_order: order of the language model, 2 to 100; Moses does not read models of order 1.
         lm_text: additional text for the language model.
-        max_phrase_length: maximum number of words of a phrase.
+        max_phrase_length: maximum number of words of a phrase, 1 to 50.
         leave_one_out: score entries in forced decoding without their occurrences in the current sentence pair.
     """
 
-    lm_order: int = setting(ConfigTable.integer, 5, least=1)
+    lm_order: int = setting(ConfigTable.integer, 5, least=2, most=100)
     lm_text: tuple[str, ...] = setting(ConfigTable.files, ())
-    max_phrase_length: int = setting(ConfigTable.integer, 7, least=1)
+    max_phrase_length: int = setting(ConfigTable.integer, 7, least=1, most=50)
     leave_one_out: bool = setting(ConfigTable.boolean, True)
 
 
