@@ -130,6 +130,11 @@ def segmentation(translator: Translator, translation: Translation, derivation: i
     )
 
 
+def _field(text: str) -> str:
+    """Return a field with bars; Moses prints a space before each item, none for a field without items."""
+    return f" ||| {text}" if text else " |||"
+
+
 def n_best_lines(
     translator: Translator,
     number: int,
@@ -158,9 +163,9 @@ def n_best_lines(
         named = " ".join(f"{features.name(f)}= {numbers[f]}" for f in listed)
         tail = ""
         if segmented:
-            tail += f" ||| {segmentation(translator, translation, d)}"
+            tail += _field(segmentation(translator, translation, d))
         if aligned:
-            tail += f" ||| {word_alignment(translator, translation, d)} "
+            tail += _field(word_alignment(translator, translation, d)) + " "
         text, total = printing.words(translator, translation, d), translation.steps.scores[d]
         lines.append(n_best_line(number, text, named, total, tail))
     return b"".join(lines)

@@ -149,7 +149,7 @@ def test_the_ini_enables_marks_of_unknown_words_and_alignments(example, tmp_path
         assert [b" ".join(c.words) for c in read_n_best(str(listed))] == marked.out.splitlines()
     ini = example.changed_ini("# a model\n", "[print-alignment-info]\ntrue\n")
     lines = decode(ini, example.text, "--n-best-list", listed, 1, "--segmentation").out.splitlines()
-    points = [line.split(b" ||| ")[5].strip() for line in listed.read_bytes().splitlines()]
+    points = [line.split(b"|||")[5].strip() for line in listed.read_bytes().splitlines()]
     assert [line.partition(b"||| ")[2].strip() for line in lines] == points
     assert [line.partition(b"||| ")[0].strip() for line in lines] == plain.splitlines()
 
