@@ -76,6 +76,9 @@ def command(
     `phrasetool train` learns from these pairs: a table holds all extracted pairs, a derivation only those that explain
     a sentence.  With --leave-one-out, counts show how often an entry explains sentences that it was not extracted from;
     `phrasetool annotate --forced-pairs` estimates probabilities from them.
+
+    A partial derivation (--partial) leaves out spans of source words together with spans of target words, up to seven
+    words of each.  If only one side has words left over, an entry that fits is left out with them.
     """
     from moses_compat.corpora.texts import read_sentences, surface_words
     from moses_compat.engine.decoder_tables import InputPhrases, used_pairs

@@ -300,7 +300,9 @@ class ForcedOptions:
         stack_size: hypotheses kept for each number of reference words.
         distortion_limit: words a jump may span; negative for the maximum, 63 words.
         leave_one_out: score entries as if they had not been extracted from the sentence pair.
-        partial: if no derivation yields the reference, use the best that leaves as little as possible uncovered.
+        partial: if no derivation yields the reference, use the best that leaves as little as possible uncovered.  Each
+            gap leaves out source words together with reference words, up to seven of each.  If only one side has words
+            left over, entries next to them are left out, too.
 
     Raises:
         ValueError: the stack size is not positive.
