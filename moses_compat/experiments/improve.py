@@ -611,7 +611,7 @@ def _files(request: ImproveRequest, store: BuildStore) -> Iterator[tuple[str, st
         "improve.json": "these figures",
         "steps": "intermediate files; may be deleted",
     }
-    if not request.does("prune"):
+    if not request.does("prune") and any(map(request.does, ("augment", "columns"))):
         uses["steps"] = "the tables of moses.ini, and intermediate files"
     for name, use in uses.items():
         if name == "improve.json" or os.path.exists(store.path(name)):
@@ -620,7 +620,8 @@ def _files(request: ImproveRequest, store: BuildStore) -> Iterator[tuple[str, st
 
 def _commands(request: ImproveRequest) -> list[str]:
     """Return the command lines that translate new text with the result."""
-    ini = os.path.join(request.output, "moses.ini")
+    changed = any(map(request.does, (*_ROWS, "tune")))
+    ini = os.path.join(request.output, "moses.ini") if changed else request.ini
     if not request.does("rerank"):
         return [f"phrasetool decode --moses-ini {ini} new.source -o new.target"]
     translator, weights = (os.path.join(request.output, name) for name in ("translator", "rerank-weights.json"))

@@ -141,6 +141,19 @@ def test_the_printed_commands_reproduce_the_translations(improved, engine, tmp_p
     assert {os.path.dirname(path) for path in tables[:2]} == {str(folder)}
 
 
+def test_reranking_alone_uses_the_given_ini(engine, tmp_path, monkeypatch):
+    """The printed commands name the given ini, because no other one is written."""
+    monkeypatch.setattr(module, "TRANSLATOR", SMALL_TRANSLATOR)
+    monkeypatch.chdir(tmp_path)
+    steps = "augment,columns,prune,tune,forced-decoding,model"
+    outcome = run_inside(*arguments(engine, tmp_path / "out", "--without", steps))
+    assert outcome.code == 0, outcome.err
+    write(tmp_path / "new.source", read(engine / "test.zh"))
+    for line in json.loads((tmp_path / "out" / "improve.json").read_text())["commands"]:
+        assert run_inside(*line.split()[1:], "-q").code == 0
+    assert read(tmp_path / "new.target") == read(tmp_path / "out" / "steps" / "reranked.test")
+
+
 def test_a_second_run_does_nothing(improved, engine, monkeypatch):
     monkeypatch.setattr(module, "TRANSLATOR", SMALL_TRANSLATOR)
     folder, first = improved
