@@ -43,6 +43,9 @@ from phrasetool.smt.evaluation.metrics import SIGNIFICANT, is_significant
 # A table of at most this size counts as small.
 SMALL = 0.15
 
+# Criterion of a gain.
+_SHOWN = f"with p < {SIGNIFICANT:g} and a 95 % interval above 0"
+
 TITLE = "Cumulative gains of each step"
 
 
@@ -160,7 +163,7 @@ def semantics(contests: pd.DataFrame) -> list[str]:
     if not len(won):
         return [
             f"**Semantics add nothing that can be shown**: in none of {total} comparisons at one size is the best "
-            f"method with a semantic criterion better than the best without, at p < {SIGNIFICANT:g}.{worse}"
+            f"method with a semantic criterion better than the best without, {_SHOWN}.{worse}"
         ]
     where = ", ".join(
         f"{percent_text(row.wanted)} `{row.protect}` ({number_text(row.difference, sign=True)}, {p_phrase(row.p)})"
@@ -181,9 +184,9 @@ def annotated(annotation: pd.DataFrame) -> list[str]:
     gains = sum(row.difference > 0 and is_significant(row.p, row.low, row.high) for row in rows.itertuples())
     score = f"{number_text(best['difference'], sign=True)} on {code(text)}, {p_phrase(best['p'])}"
     if gains:
-        cases = f"in {gains} of {len(rows)} cases at p < {SIGNIFICANT:g}"
+        cases = f"in {gains} of {len(rows)} cases {_SHOWN}"
         return [f"**Annotated tables gain** {cases}; most: {code(best['system'])}, {score}."]
-    return [f"**No annotated table gains** at p < {SIGNIFICANT:g}; the best is {code(best['system'])}, {score}."]
+    return [f"**No annotated table gains** {_SHOWN}; the best is {code(best['system'])}, {score}."]
 
 
 def ladder_table(ladder: pd.DataFrame) -> Table:

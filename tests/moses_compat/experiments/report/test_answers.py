@@ -59,18 +59,19 @@ def test_who_wins():
         (
             [(0.1, 0.25, 0.06), (0.05, -0.3, 0.01)],
             "**Semantics add nothing that can be shown**: in none of 2 comparisons at one size is the best method with "
-            "a semantic criterion better than the best without, at p < 0.05. In 1 they are worse.",
+            "a semantic criterion better than the best without, with p < 0.05 and a 95 % interval "
+            "above 0. In 1 they are worse.",
         ),
         (
             [(0.1, 0.25, NAN)],
             "**Semantics add nothing that can be shown**: in none of 1 comparisons at one size is the best method with "
-            "a semantic criterion better than the best without, at p < 0.05.",
+            "a semantic criterion better than the best without, with p < 0.05 and a 95 % interval above 0.",
         ),
         # The interval contains 0.
         (
             [(0.1, 0.1, 0.001), (0.05, -0.1, 0.001)],
             "**Semantics add nothing that can be shown**: in none of 2 comparisons at one size is the best method with "
-            "a semantic criterion better than the best without, at p < 0.05.",
+            "a semantic criterion better than the best without, with p < 0.05 and a 95 % interval above 0.",
         ),
     ],
 )
@@ -80,10 +81,12 @@ def test_whether_semantics_add_anything(found, sentence):
 
 def test_whether_annotating_helps():
     assert answers({"annotation": annotation()}) == [
-        "**Annotated tables gain** in 1 of 1 cases at p < 0.05; most: `annotated n=50`, +0.25 on `ALL`, p = 0.004."
+        "**Annotated tables gain** in 1 of 1 cases with p < 0.05 and a 95 % interval above 0; "
+        "most: `annotated n=50`, +0.25 on `ALL`, p = 0.004."
     ]
     assert answers({"annotation": annotation(0.1, 0.3)}) == [
-        "**No annotated table gains** at p < 0.05; the best is `annotated n=50`, +0.10 on `ALL`, p = 0.300."
+        "**No annotated table gains** with p < 0.05 and a 95 % interval above 0; "
+        "the best is `annotated n=50`, +0.10 on `ALL`, p = 0.300."
     ]
     # The interval contains 0.
     assert answers({"annotation": annotation(0.1, 0.004)})[0].startswith("**No annotated table gains**")
