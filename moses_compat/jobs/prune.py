@@ -339,10 +339,13 @@ def sweep(request: PruneRequest, watch: Watch = SILENT) -> list[Swept]:
     sizes = []
     for threshold in thresholds:
         rule = Rule.of(method, request.best, threshold=Threshold.of(threshold))
-        totals = np.zeros(2, np.int64)
-        for part in ranking.decide(rule.cut, rule.best).parts():
-            totals += np.count_nonzero(part.keep), np.count_nonzero(part.fails)
-        sizes.append(Swept(threshold, int(totals[0]), len(ranking), int(totals[1])))
+        decision = ranking.decide(rule.cut, rule.best)
+        totals = np.zeros(3, np.int64)
+        for measures in ranking.table.parts():
+            part = decision.part(slice(measures.first, measures.first + len(measures)))
+            counted = ~(measures.malformed & request.skips_malformed)
+            totals += [np.count_nonzero(mask & counted) for mask in (part.keep, counted, part.fails)]
+        sizes.append(Swept(threshold, *totals.tolist()))
     return sizes
 
 

@@ -175,6 +175,16 @@ def test_sizes(folder):
     assert outcome.out == b"threshold\tentries\tshare\n1\t6\t1.0000\n3\t3\t0.5000\n5\t1\t0.1667\n"
 
 
+@pytest.mark.parametrize(("on_error", "size"), [("skip", b"2\t0.6667"), ("keep", b"3\t0.7500")])
+def test_sizes_count_malformed_lines_that_are_written(folder, on_error, size):
+    write(folder / "table.gz", b"".join([*TABLE[:3], b"das ||| z ||| 0.5 zz\n"]))
+    options = ("--method", "count", "--protect", "none", "--on-error", on_error, "-q")
+    outcome = run_inside("prune", folder / "table.gz", *options, "--sweep", "2:2:1")
+    assert outcome.out == b"threshold\tentries\tshare\n2\t" + size + b"\n"
+    assert prune(folder, *options, "-t", "2").code == 0
+    assert read(folder / "out").count(b"\n") == int(size[:1])
+
+
 def test_the_reordering_table_is_pruned_too(folder):
     write(folder / "r", b"".join(b" ||| ".join(line.split(b" ||| ")[:2]) + b" ||| 0.5 0.5\n" for line in TABLE))
     kept(folder, "--method", "count", "-t", "3", "--keep-top", "0", "--reordering-table", folder / "r",
