@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import os
 import re
 import resource
 import textwrap
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -165,10 +166,8 @@ _TEXTS = {
     "NAME", "X", "CODE", "NAMES", "LANG", "HOST:PORT", "a+e|a-e|N", "SPEC", "SOURCE,TARGET", "N...", "TYPE",
     "ARGUMENTS", "P", "TEXT", "PREFIX",
 }  # fmt: skip
-# Metavars of options that name one file or folder.
-_NAMES = {"FILE": "file", "[FILE]": "file", "FOLDER": "folder"}
 # Command and parameter name of arguments that are not file names.
-_TEXT_ARGUMENTS = {("neighbours", "phrase"), ("threshold-filter", "thresholds")}
+_TEXT_ARGUMENTS = {("neighbours", "phrase"), ("show", "phrase"), ("threshold-filter", "thresholds")}
 
 
 def sections(*parts: str | Callable[[Any], Any] | None) -> Callable[[_Function], _Function]:
@@ -373,10 +372,31 @@ def _check_name(parameter: click.Parameter, value: Any, context: click.Context) 
     """Refuse an empty name, as of an unset variable of the shell: it would mean the current folder, or the default.
 
     Raises:
-        click.BadParameter: the option names a file or folder, and its value is empty.
+        click.BadParameter: the parameter names files or folders, and one of the names is empty.
     """
-    if parameter.metavar in _NAMES and "" in (value if isinstance(value, tuple) else (value,)):
-        raise click.BadParameter(f"expected the name of a {_NAMES[parameter.metavar]}, found ''", context, parameter)
+    if not _names_files(str(context.info_name), parameter):
+        return
+    # A language in `LANG FILE` is not a name.
+    parts = itertools.cycle((parameter.metavar or "").split() or [""])
+    if any(text == "" and part != "LANG" for part, text in zip(parts, _flat(value), strict=False)):
+        kind = "folder" if parameter.metavar == "FOLDER" else "file"
+        raise click.BadParameter(f"expected the name of a {kind}, found ''", context, parameter)
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    """Yield the values of a parameter, which may be repeatable and have several parts."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _flat(part)
+    else:
+        yield value
+
+
+def _names_files(command: str, parameter: click.Parameter) -> bool:
+    """Whether the values of a parameter are names of files or folders."""
+    kinds = parameter.type.types if isinstance(parameter.type, click.Tuple) else [parameter.type]
+    is_text = all(kind in (click.STRING, click.UNPROCESSED) for kind in kinds)
+    return is_text and parameter.metavar not in _TEXTS and (command, parameter.name) not in _TEXT_ARGUMENTS
 
 
 def _fewest_lines(rows: Sequence[tuple[str, str]], width: int) -> int:
@@ -474,7 +494,5 @@ def _complete_files(name: str, command: click.Command) -> None:
         command: the command; the types of its parameters are changed.
     """
     for parameter in command.params:
-        types = parameter.type.types if isinstance(parameter.type, click.Tuple) else [parameter.type]
-        is_text = all(kind in (click.STRING, click.UNPROCESSED) for kind in types)
-        if is_text and parameter.metavar not in _TEXTS and (name, parameter.name) not in _TEXT_ARGUMENTS:
+        if _names_files(name, parameter):
             parameter.type = click.Path()

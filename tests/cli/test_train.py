@@ -224,6 +224,15 @@ def test_an_empty_name_is_not_the_current_folder(trained, tmp_path, monkeypatch)
         (["prune", "pairs", "-t", "0", "-m", ""], "folder"),
         (["decode", "--moses-ini", "", "pairs"], "file"),
         (["lm", "pairs", "-o", ""], "file"),
+        (["annotate", "pairs", "--forced-pairs", ""], "file"),
+        (["prune", "pairs", "-t", "0", "--method", "usage", "--forced-pairs", ""], "file"),
+        (["prune", "pairs", "-t", "0", "--moses-ini", ""], "file"),
+        (["prune", "pairs", "--bitext", "pairs", ""], "file"),
+        (["train", "tagger", "--treebank", "de", ""], "file"),
+        (["train", "syntax", "--language-bitext", "de", "", "en", "pairs", "--tagger", "t"], "file"),
+        (["train", "bert", ""], "file"),
+        (["inspect", ""], "file"),
+        (["lm", "pairs", ""], "file"),
     ):
         outcome = run_inside(*arguments)
         assert (outcome.code, f"expected the name of a {kind}, found ''" in outcome.err) == (2, True), outcome.err
