@@ -37,7 +37,9 @@ def refuse_two_standard_inputs(paths: Iterable[str | None]) -> None:
     Raises:
         click.UsageError: two of them are standard input.
     """
-    if list(paths).count("-") > 1:
+    from moses_compat.files.paths import descriptor_of
+
+    if sum(path is not None and (path == "-" or descriptor_of(path) == 0) for path in paths) > 1:
         raise click.UsageError("only one input can be standard input", click.get_current_context(silent=True))
 
 

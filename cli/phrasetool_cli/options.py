@@ -67,17 +67,24 @@ translator_score_option = click.option(
 )  # fmt: skip
 
 
-def _standard_output(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+def standard_output(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     """Return `-` for /dev/stdout and the like."""
     from moses_compat.files.paths import descriptor_of
 
     return STANDARD if value and descriptor_of(value) == 1 else value
 
 
+def is_open(path: str) -> bool:
+    """Whether a path is a standard stream or an open descriptor, which has no name that another file can give."""
+    from moses_compat.files.paths import descriptor_of
+
+    return path == STANDARD or descriptor_of(path) is not None
+
+
 def output_option(help_text: str = "Output file.") -> _Option[Any]:
     """Return the option `--output`, by default standard output."""
     return click.option(
-        "-o", "--output", default="-", show_default=False, metavar="FILE", callback=_standard_output,
+        "-o", "--output", default="-", show_default=False, metavar="FILE", callback=standard_output,
         help=f"{help_text}  [default: -, standard output]",
     )  # fmt: skip
 
@@ -269,9 +276,9 @@ def check_resumable(resume: bool, source: str, output: str) -> None:
     Raises:
         click.UsageError: input or output is a stream.
     """
-    from moses_compat.files.paths import descriptor_of, is_stream
+    from moses_compat.files.paths import is_stream
 
-    if resume and (is_stream(source) or is_stream(output) or descriptor_of(output) is not None):
+    if resume and (is_stream(source) or is_stream(output) or is_open(output)):
         raise click.UsageError("--resume keeps finished work next to the output; expected files to read, and -o FILE")
 
 
@@ -305,10 +312,10 @@ def finished_work(
 def _forgetting(output: str) -> Iterator[None]:
     """Remove the stored work of an interrupted run once its output is complete."""
     from moses_compat.files.finished_work import forget_finished
-    from moses_compat.files.paths import descriptor_of, is_stream
+    from moses_compat.files.paths import is_stream
 
     yield
-    if not is_stream(output) and descriptor_of(output) is None:
+    if not is_stream(output) and not is_open(output):
         forget_finished(output)
 
 
@@ -332,8 +339,9 @@ def ini_edit(
         raise click.UsageError(
             "--scale raw is not for Moses: the logarithm of a negative score is not a number, even at weight 0"
         )
-    for option, path in (("TABLE", table), ("--output", output), ("--moses-ini-out", ini_output)):
-        if path == "-":
+    files = {"TABLE": table, "--output": output, "--reordering-out": reordering, "--moses-ini-out": ini_output}
+    for option, path in files.items():
+        if path is not None and is_open(path):
             raise click.UsageError(f"with --moses-ini, {option} must be a file")
 
     from moses_compat.jobs.annotate import IniEdit, ini_of_table
@@ -352,7 +360,7 @@ STANDARD = "-"
 
 
 json_option = click.option(
-    "--json", "json_file", is_flag=False, flag_value=STANDARD, metavar="[FILE]", callback=_standard_output,
+    "--json", "json_file", is_flag=False, flag_value=STANDARD, metavar="[FILE]", callback=standard_output,
     help="Write results as JSON to FILE or standard output.",
 )  # fmt: skip
 
@@ -404,7 +412,7 @@ def _check_file(path: str) -> None:
     """Refuse an existing file that is not JSON: `--json` before an argument takes the argument as its FILE."""
     from moses_compat.files.packing import HEAD_BYTES, packing_for, without_ending
 
-    if path == STANDARD or not os.path.isfile(path):
+    if is_open(path) or not os.path.isfile(path):
         return
     with open(path, "rb") as file:
         head = file.read(HEAD_BYTES)

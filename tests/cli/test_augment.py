@@ -114,6 +114,8 @@ def test_known_words_get_no_entries(files):
         (["table.gz", "--text", "reference"], 1, "of its 10 tokens have an entry in table.gz; expected text of"),
         (["table.gz", "--text", "nowhere"], 1, "nowhere: No such file or directory"),
         (["moses.ini", "--text", "text"], 1, "looks like a moses.ini"),
+        (["table.gz", "--text", "text", "--moses-ini", "moses.ini", "--moses-ini-out", "x.ini", "--reordering-table",
+          "reordering.gz", "--reordering-out", "/dev/stdout"], 2, "--reordering-out must be a file"),
     ],
 )  # fmt: skip
 def test_bad_usage(files, monkeypatch, arguments, code, said):

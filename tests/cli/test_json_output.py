@@ -2,6 +2,8 @@
 
 import json
 import os
+import shlex
+import subprocess
 from pathlib import Path
 
 import click
@@ -9,7 +11,7 @@ import pytest
 
 from phrasetool_cli.main import COMMANDS, cli
 from tests.cli.test_train import pair_lines
-from tests.commands import run_inside, write
+from tests.commands import COMMAND, clean_environment, run_inside, write
 from tests.small_experiment import write_experiment
 from tests.tables import TABLES
 
@@ -80,6 +82,13 @@ def test_a_file_that_is_not_json_is_not_overwritten(table):
     assert outcome.code == 2
     assert "--json text: this file exists and is not JSON" in outcome.message
     assert Path("text").read_text() == "das ist kein JSON\n"
+
+
+def test_a_document_follows_the_text_of_an_open_descriptor(table):
+    command = shlex.join([*COMMAND, "inspect", str(table), "-q", "--json", "/dev/fd/5"])
+    subprocess.run(["sh", "-c", f"(echo before >&5; {command}) 5> both"], env=clean_environment(), check=True)
+    before, document = Path("both").read_text().split("\n", 1)
+    assert (before, json.loads(document)["schema_version"]) == ("before", 1)
 
 
 def test_no_document_is_written_if_the_command_fails(table, model_folder):

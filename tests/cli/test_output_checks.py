@@ -76,6 +76,9 @@ def test_missing_inputs(tmp_path):
         "evaluate-model - -",
         "translate - --table -",
         "train classifier - -",
+        "evaluate /dev/stdin --reference -",
+        "remove-orphans - --reordering-table /dev/fd/0",
+        "decode --moses-ini /dev/stdin",
     ],
 )
 def test_standard_input_for_two_inputs_is_refused(command, tmp_path, monkeypatch):

@@ -184,6 +184,12 @@ def test_several_references(model):
     assert twice.weights == once.weights
 
 
+@pytest.mark.parametrize("output", ["-", "/dev/stdout", "/dev/fd/2"])
+def test_relative_needs_an_output_file(output):
+    outcome = run_inside("tune", "--moses-ini", "ini", "--dev", "source", "reference", "--relative", "-o", output)
+    assert (outcome.code, "--relative needs to know the folder" in outcome.err) == (2, True), outcome.err
+
+
 def test_relative_paths_survive_a_move(model):
     (model / "elsewhere").mkdir()
     run(model, "--iterations", 1, output="elsewhere/tuned.ini")

@@ -16,6 +16,7 @@ from phrasetool_cli.options import (
     json_option,
     relative_option,
     sort_option,
+    standard_output,
     table_options,
     weight_option,
 )
@@ -49,7 +50,7 @@ Example:
     click.option("--seed", type=click.IntRange(0), default=1, metavar="N",
                  help="Random seed of the known words to learn from."),
     "Output",
-    click.option("-o", "--output", metavar="FILE",
+    click.option("-o", "--output", metavar="FILE", callback=standard_output,
                  help="Output file; `-` is standard output.  [default: TABLE.augmented.gz]"),
     click.option("--reordering-table", metavar="FILE", help="Add the same entries to this reordering table."),
     click.option("--reordering-out", metavar="FILE", help="Write the new reordering table here."),

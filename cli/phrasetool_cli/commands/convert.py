@@ -6,7 +6,13 @@ import click
 
 from phrasetool_cli.checks import check_outputs
 from phrasetool_cli.command import SectionedCommand
-from phrasetool_cli.options import json_document, json_option, quiet_option, threads_option
+from phrasetool_cli.options import (
+    json_document,
+    json_option,
+    quiet_option,
+    standard_output,
+    threads_option,
+)
 from phrasetool_cli.progress import TableProgress, say
 from phrasetool_cli.summaries import tell_parts
 
@@ -20,7 +26,8 @@ Example:
 
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("table")
-@click.option("-o", "--output", required=True, metavar="FILE", help="Output file or folder; `-` is standard output.")
+@click.option("-o", "--output", required=True, metavar="FILE", callback=standard_output,
+              help="Output file or folder; `-` is standard output.")  # fmt: skip
 @click.option("--part-entries", type=click.IntRange(1), metavar="N",
               help="Write part files of about N entries into a folder.")  # fmt: skip
 @threads_option()

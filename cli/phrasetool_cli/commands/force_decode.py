@@ -22,6 +22,7 @@ from phrasetool_cli.options import (
     json_document,
     json_option,
     resume_option,
+    standard_output,
 )
 from phrasetool_cli.progress import ItemProgress, TerminalWatch, say
 from phrasetool_cli.summaries import tell_derivations
@@ -47,7 +48,7 @@ Example:
     None,
     decoder_model_options,
     "Output",
-    click.option("-o", "--output", required=True, metavar="FILE",
+    click.option("-o", "--output", required=True, metavar="FILE", callback=standard_output,
                  help="Output: `source ||| target ||| count`."),
     click.option("--leave-one-out", is_flag=True,
                  help="Score entries as if the sentence pair had not been extracted from."),

@@ -11,6 +11,7 @@ from phrasetool_cli.checks import check_outputs, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
     force_option,
+    is_open,
     json_document,
     json_option,
     output_option,
@@ -72,7 +73,7 @@ def command(
     from moses_compat.tables.blocks import TableScan
 
     scan = TableScan(force=force, warn=TerminalWatch(quiet).warn)
-    if relative and output == "-":
+    if relative and is_open(output):
         raise click.UsageError("--relative needs to know the folder of the ini; name it with --output")
     document = json_document(json_file, [ini, table, language_model, reordering_table], [output])
     if ini is None:

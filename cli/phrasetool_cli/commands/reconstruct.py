@@ -17,6 +17,7 @@ from phrasetool_cli.options import (
     json_document,
     json_option,
     model_option,
+    standard_output,
 )
 from phrasetool_cli.progress import ItemProgress, TableProgress
 
@@ -41,7 +42,7 @@ Example:
     click.option("--limit", type=click.IntRange(1), metavar="N", help="Use the first N lines only."),
     click.option("--by-length", is_flag=True, help="Also report figures by length."),
     "Output",
-    click.option("-o", "--output", metavar="FILE",
+    click.option("-o", "--output", metavar="FILE", callback=standard_output,
                  help="Write the reconstructions, one per line."),
     json_option,
     None,

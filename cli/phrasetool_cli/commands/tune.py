@@ -22,11 +22,13 @@ from phrasetool_cli.options import (
     force_option,
     former_option,
     hint_at_dev,
+    is_open,
     json_document,
     json_option,
     relative_option,
     resume_option,
     search_options,
+    standard_output,
 )
 from phrasetool_cli.progress import TerminalWatch
 
@@ -54,7 +56,8 @@ demo-output/engine/dev.en -o t.ini
                  help="Further reference translation; repeatable."),
     former_option("--source"),
     "Output",
-    click.option("-o", "--output", required=True, metavar="FILE", help="moses.ini with the tuned weights."),
+    click.option("-o", "--output", required=True, metavar="FILE", callback=standard_output,
+                 help="moses.ini with the tuned weights."),
     click.option("--log", metavar="FILE", help="Write a line of JSON for each run of the decoder."),
     json_option,
     resume_option,
@@ -107,7 +110,7 @@ def command(
     source, references = _development_set(development, source, references)
     refuse_two_standard_inputs([source, *references, ini, table, reordering_table])
     check_resumable(resume, source, output)
-    if relative and output == "-":
+    if relative and is_open(output):
         raise click.UsageError("--relative needs to know the folder of the ini; name it with --output")
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([source, *references, *model.kept_paths], [output, log])
