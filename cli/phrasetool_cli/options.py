@@ -81,6 +81,16 @@ def is_open(path: str) -> bool:
     return path == STANDARD or descriptor_of(path) is not None
 
 
+def refuse_open_folder(path: str) -> None:
+    """Refuse a standard stream or an open descriptor as the folder of part files.
+
+    Raises:
+        click.UsageError: the path names one.
+    """
+    if is_open(path):
+        raise click.UsageError("expected a folder to write part files to, with -o")
+
+
 def output_option(help_text: str = "Output file.") -> _Option[Any]:
     """Return the option `--output`, by default standard output."""
     return click.option(

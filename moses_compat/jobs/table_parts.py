@@ -170,6 +170,7 @@ class PartFolder:
         self.finished: dict[str, Part] = {}
         self._log = os.path.join(folder, _UNFINISHED)
         self._settings = {**settings, "version of phrasetool": __version__}
+        self._is_new = not os.path.exists(folder)
         try:
             os.makedirs(folder, exist_ok=True)
             self._begin(resume)
@@ -229,6 +230,8 @@ class PartFolder:
     def add(self, parts: Iterable[Part]) -> Iterator[Part]:
         """Record finished parts, in their order, and write the manifest after the last.
 
+        If the first part fails, a folder that was created for the parts is removed.
+
         Raises:
             DataError: a source is in two parts.
             PhraseToolError: the folder cannot be written.
@@ -253,6 +256,17 @@ class PartFolder:
             os.unlink(self._log)
         except OSError as error:
             raise PhraseToolError(f"{self.folder}: cannot write: {reason(error)}") from error
+        finally:
+            if not recorded:
+                self._remove_if_empty()
+
+    def _remove_if_empty(self) -> None:
+        """Remove the log if there is no part, and with it a folder that was created for the parts."""
+        with contextlib.suppress(OSError):
+            if os.listdir(self.folder) == [_UNFINISHED]:
+                os.unlink(self._log)
+                if self._is_new:
+                    os.rmdir(self.folder)
 
 
 def _occurrences(parts: Iterable[Part]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from phrasetool_cli.options import (
     ini_edit,
     json_document,
     json_option,
+    refuse_open_folder,
     relative_option,
     resume_option,
     scoring_device_option,
@@ -169,6 +170,8 @@ def command(
         part_names(table)
     name = table.rstrip("/") + ".annotated" if parts else without_ending(table) + ".annotated.gz"
     output = output or ("-" if table == "-" else name)
+    if parts:
+        refuse_open_folder(output)
     likelihood = chosen_likelihood(encoders, model_folders)
     encoder = chosen_encoder(encoders, table)
     # Smoothed probabilities gain BLEU on most tables; they are left out if other columns are requested.

@@ -10,6 +10,7 @@ from phrasetool_cli.options import (
     json_document,
     json_option,
     quiet_option,
+    refuse_open_folder,
     standard_output,
     threads_option,
 )
@@ -49,6 +50,8 @@ def command(
     from moses_compat.tables.parquet import is_parquet, parquet_to_table, table_to_parquet
     from phrasetool.errors import PhraseToolError
 
+    if part_entries is not None:
+        refuse_open_folder(output)
     check_outputs([table], [output], folders=part_entries is not None)
     document = json_document(json_file, [table], [output])
     if part_entries is not None:

@@ -20,6 +20,7 @@ from phrasetool_cli.options import (
     encoder_options,
     json_option,
     output_option,
+    refuse_open_folder,
     resume_option,
     scoring_device_option,
     search_options,
@@ -307,6 +308,15 @@ def command(**given: Any) -> None:
     quiet, json_file, dry_run = given["quiet"], given["json_file"], given["dry_run"]
     engine, address = given.pop("engine"), given.pop("address")
     request = _request_of(given, lambda threads: chosen_runner(engine, address, threads))
+    parts = os.path.isdir(request.table)
+    if parts:
+        from moses_compat.jobs.table_parts import part_names
+
+        # Options are refused for part files only if there are any.
+        part_names(request.table)
+        if dry_run or request.sweep is not None:
+            raise click.UsageError(f"part files take no {'--dry-run' if dry_run else '--sweep'}")
+        refuse_open_folder(request.output)
     watch = TerminalWatch(quiet)
     if request.streams:
         _warn_of_meaning_alone(request, watch)
@@ -318,13 +328,7 @@ def command(**given: Any) -> None:
         document(sweep_document(rows))
         tell_sweep(rows, request.best, table=json_file != "-", summary=not quiet)
         return
-    if os.path.isdir(request.table):
-        from moses_compat.jobs.table_parts import part_names
-
-        # Options are refused for part files only if there are any.
-        part_names(request.table)
-        if request.output == "-":
-            raise click.UsageError("expected a folder to write part files to, with -o")
+    if parts:
         document(manifest := _pruned_parts(request, watch))
         _tell_pruned_parts(manifest, request, watch)
         return

@@ -209,6 +209,7 @@ def test_an_interrupted_job_resumes_with_the_missing_parts(parts, model_folder, 
         (("prune", "--target-size", "0.5"), "pruned by a threshold of similarity"),
         (("prune", "-t", "0.5", "--rejected", "r"), "nothing else is written"),
         (("prune", "--method", "count", "--target-size", "0.5"), "pruned by a threshold of similarity"),
+        (("prune", "-t", "0.5", "--dry-run"), "part files take no --dry-run"),
     ],
 )
 def test_options_that_need_the_whole_table(parts, model_folder, tmp_path, monkeypatch, command, message):
@@ -226,9 +227,36 @@ def test_unusable_outputs_of_jobs(parts, model_folder, tmp_path):
     full = run_inside("annotate", parts, "-m", model_folder, "-o", tmp_path / "out")
     assert (full.code, "holds notes already" in full.err) == (1, True)
     assert (tmp_path / "out" / "notes").read_text() == "mine"
-    standard = run_inside("prune", parts, "-m", model_folder, "-t", "0.5")
-    assert standard.code == 2
-    assert "expected a folder" in standard.err
+
+
+@pytest.mark.parametrize("output", ["-", "/dev/stdout", "/dev/fd/2"])
+def test_part_files_are_not_written_to_standard_output(parts, model_folder, tmp_path, monkeypatch, output):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    for command in (
+        ("prune", parts, "-m", model_folder, "-t", "0.5"),
+        ("annotate", parts, "-m", model_folder),
+        ("convert", "t", "--part-entries", "4"),
+    ):
+        outcome = run_inside(*command, "-o", output)
+        assert (outcome.code, "expected a folder to write part files to" in outcome.err) == (2, True), outcome.err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_sweep_of_part_files_is_refused(parts, model_folder):
+    outcome = run_inside("prune", parts, "-m", model_folder, "--sweep", "0:1:0.5")
+    assert (outcome.code, "part files take no --sweep" in outcome.err) == (2, True), outcome.err
+
+
+def test_a_job_that_fails_at_the_first_part_leaves_no_folder(parts, tmp_path):
+    command = ("annotate", parts, "--forced-pairs", tmp_path / "missing", "--smoothing", "none", "-o", tmp_path / "out")
+    for made in (False, True):
+        outcome = run_inside(*command)
+        assert (outcome.code, "missing: No such file" in outcome.err) == (1, True), outcome.err
+        assert (tmp_path / "out").exists() == made
+        # A folder that existed before is kept.
+        (tmp_path / "out").mkdir(exist_ok=True)
+        assert not any((tmp_path / "out").iterdir())
 
 
 def test_starting_again_removes_the_parts_of_an_interrupted_run(tmp_path):
