@@ -17,14 +17,15 @@ def main() -> None:
     moses = reference()
     table, scores = str(moses / "phrase-table.gz"), str(WORK / "scores.parquet")
     run([COMMAND, "prune", table, "-m", model(), "--similarities", scores, "--sweep", "0.7:0.7:0.1", "-q"])
-    rule = ["--target-size", "0.1", "--similarities", scores, "-o", str(WORK / "by-method.gz"), "-q"]
+    stored = ["--similarities", scores]
+    rule = ["--target-size", "0.1", "-o", str(WORK / "by-method.gz"), "-q"]
     weights = ["--moses-ini", str(moses / "moses.ini")]
     corpus = ["--bitext", str(moses.parent / "train.de.gz"), str(moses.parent / "train.en.gz")]
     methods = {
-        "composition+semantic": weights,
-        "composition+semantic+usage": [*weights, "--forced-pairs", str(moses / "forced-pairs.gz")],
-        "composition+semantic+significance": [*weights, *corpus],
-        "count+semantic": [],
+        "composition+semantic": [*weights, *stored],
+        "composition+semantic+usage": [*weights, *stored, "--forced-pairs", str(moses / "forced-pairs.gz")],
+        "composition+semantic+significance": [*weights, *corpus, *stored],
+        "count+semantic": stored,
         "significance": corpus,
     }
     commands: dict[str, list[str] | str] = {

@@ -265,7 +265,7 @@ class PruneRequest:
             raise UnusableRequest(
                 f"{{method}} {method.name} reads the table twice, so it cannot come from standard input"
             )
-        if self.scores and not os.path.exists(self.scores):
+        if self.scores and not os.path.exists(self.scores) and method.uses_similarities:
             raise UnusableRequest(
                 f"{self.scores}: no such file; {{method}} {method.name} needs existing similarities; first write them "
                 "with {threshold} 0, without {method} and {ini}"

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from phrasetool.phrases import FloatArray
 from phrasetool.pruning.criteria import CRITERIA, Criterion, Random
-from phrasetool.pruning.measures import Measure, Measures, TableMeasures
+from phrasetool.pruning.measures import SCORED_MASKS, Measure, Measures, TableMeasures
 from phrasetool.pruning.thresholds import Threshold
 
 COMBINATIONS = ("product", "rank", "intersection", "union")
@@ -78,6 +78,11 @@ class Method:
         if len(self.parts) > 1 and self.combine == "product":
             needs += [part.factor_needs for part in self.parts]
         return frozenset().union(*needs)
+
+    @property
+    def uses_similarities(self) -> bool:
+        """Whether a criterion needs similarities, of a model or stored ones."""
+        return not self.needs.isdisjoint(SCORED_MASKS)
 
     @property
     def by_source(self) -> bool:

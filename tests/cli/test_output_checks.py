@@ -66,7 +66,7 @@ def test_missing_inputs(tmp_path):
         "force-decode --moses-ini - source - -o pairs",
         "rescore - --source - --lm lm",
         "rerank - --source - --weights weights",
-        "prune table --bitext - - --method significance:a+e -m model",
+        "prune table --bitext - - --method significance:a+e",
         "prune table --moses-ini - --forced-pairs - --target-size 0.5 -m model",
         "moses-ini - --table -",
         "align - -",

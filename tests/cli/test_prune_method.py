@@ -413,6 +413,13 @@ def test_failed_runs_write_nothing(folder):
         (("--method", "semantic+count", "-t", "1", "--similarities", "none"), 2,
          "none: no such file; --method semantic+count(product) needs existing similarities; first write them with "
          "--threshold 0, without --method and --moses-ini"),
+        (("--method", "count", "-t", "1", "--similarities", "none"), 2,
+         "--similarities is for methods with similarities, not for count"),
+        (("--method", "count", "-t", "1", "-m", "none"), 2, "--model is for methods with similarities, not for count"),
+        (("--method", "count+top", "-t", "1", "--moses-ini", "x", "--encoder", "none"), 2,
+         "--encoder is for methods with similarities, not for count+top(product)"),
+        (("--method", "random", "-t", "1", "--similarity-columns", "1,2"), 2,
+         "--similarity-columns is for methods with similarities, not for random"),
         (("--method", "count", "-t", "nan"), 2, "not NaN"),
         (("--method", "count:3", "-t", "3"), 2, "their own thresholds"),
         (("--method", "count:3", "--sweep", "0:1:1"), 2, "their own thresholds"),

@@ -111,6 +111,12 @@ CUTS = {
 }
 
 
+def similar(cut):
+    """Return the options of similarities if a cut uses them."""
+    method = cut[cut.index("--method") + 1] if "--method" in cut else "semantic"
+    return SIMILAR if "semantic" in method else ()
+
+
 PROTECTIONS = [(), ("--protect-frequent", "none"), ("--protect-frequent", "300")]
 
 
@@ -128,7 +134,7 @@ def test_removed_entries_that_occurred_once_are_not_listed(tmp_path):
 )
 def test_every_rule_reports_removed_occurrences(table, tmp_path, monkeypatch, name, protection):
     monkeypatch.chdir(tmp_path)
-    cut = (*CUTS[name], *SIMILAR, *protection)
+    cut = (*CUTS[name], *similar(CUTS[name]), *protection)
     kept = prune(table, *cut, "-q").out
     limit = 300 if "300" in protection else 100
     report = expected(kept, limit)
@@ -155,7 +161,7 @@ def test_every_rule_reports_removed_occurrences(table, tmp_path, monkeypatch, na
 @pytest.mark.parametrize("name", CUTS)
 def test_frequent_entries_are_protected_by_default_at_similarity_thresholds(table, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    cut = (*CUTS[name], *SIMILAR, "-q")
+    cut = (*CUTS[name], *similar(CUTS[name]), "-q")
     unprotected = prune(table, *cut, "--protect-frequent", "none").out
     result = prune(table, *cut, "--json", "json").out
     signature = json.loads((tmp_path / "json").read_text())["signature"]
@@ -283,13 +289,13 @@ def test_tables_without_joint_counts(tmp_path, name, cut):
         else f"{missing:,} of {len(ROWS):,} entries have no joint"
     )
     for more in (), ("--dry-run",):
-        outcome = prune(table, *cut, *BARE, *SIMILAR, "-o", tmp_path / "o", "--json", tmp_path / "j", *more)
+        outcome = prune(table, *cut, *BARE, *similar(cut), "-o", tmp_path / "o", "--json", tmp_path / "j", *more)
         assert json.loads((tmp_path / "j").read_text())["occurrences"] is None
         assert sum(message in line for line in outcome.err.splitlines()) == 1
         assert ("--protect-frequent cannot protect" in outcome.err) == ("-t" in cut)
         assert "of the occurrences" not in outcome.err
     (tmp_path / "o").unlink()
-    refused = run_inside("prune", table, *cut, *BARE, *SIMILAR, "-o", tmp_path / "o", "--protect-frequent", "5")
+    refused = run_inside("prune", table, *cut, *BARE, *similar(cut), "-o", tmp_path / "o", "--protect-frequent", "5")
     line = 1 + next(i for i, row in enumerate(ROWS) if name != "one of them" or row[6] == 1)
     assert refused.code == 1
     assert f"t:{line}: the entry has no joint count" in refused.message
@@ -299,8 +305,8 @@ def test_tables_without_joint_counts(tmp_path, name, cut):
     assert f"t:{line}: the entry has no joint count" in refused.message
     assert "as in --method probability" in refused.message
     assert not (tmp_path / "o").exists()
-    unprotected = prune(table, *cut, *BARE, *SIMILAR, "-q", "--protect-frequent", "none").out
-    assert unprotected == prune(table, *cut, *BARE, *SIMILAR, "-q").out or name == "one of them"
+    unprotected = prune(table, *cut, *BARE, *similar(cut), "-q", "--protect-frequent", "none").out
+    assert unprotected == prune(table, *cut, *BARE, *similar(cut), "-q").out or name == "one of them"
 
 
 def test_two_counts(tmp_path):

@@ -223,6 +223,9 @@ def _refuse_unused_criterion_options(request: PruneRequest) -> None:
         unused["corpora"] = f"the method significance, not for {method.name}"
     if "usage" not in method.names:
         unused["forced_pairs"] = f"the method usage, not for {method.name}"
+    if not method.uses_similarities:
+        sources = ("model_folders", "encoder", "scores", "columns")
+        unused |= dict.fromkeys(sources, f"methods with similarities, not for {method.name}")
     if request.columns is None:
         unused["scale"] = "similarities in columns; name them with --similarity-columns"
     refuse_unused(unused)

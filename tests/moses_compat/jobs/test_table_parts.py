@@ -208,7 +208,7 @@ def test_an_interrupted_job_resumes_with_the_missing_parts(parts, model_folder, 
         (("annotate", "--smoothing", "kneser-ney"), "part files take no --smoothing kneser-ney; -m and --forced-pairs"),
         (("prune", "--target-size", "0.5"), "pruned by a threshold of similarity"),
         (("prune", "-t", "0.5", "--rejected", "r"), "nothing else is written"),
-        (("prune", "--method", "count", "--target-size", "0.5"), "pruned by a threshold of similarity"),
+        (("prune", "--method", "semantic+count", "--target-size", "0.5"), "pruned by a threshold of similarity"),
         (("prune", "-t", "0.5", "--dry-run"), "part files take no --dry-run"),
     ],
 )
