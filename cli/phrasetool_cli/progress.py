@@ -229,6 +229,7 @@ class TerminalWatch(Watch):
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = self.quiet = quiet
+        self._warnings: set[str] = set()
 
     def say(self, message: str) -> None:
         """Print a message, unless quiet."""
@@ -236,8 +237,10 @@ class TerminalWatch(Watch):
             say(message)
 
     def warn(self, message: str) -> None:
-        """Print a warning."""
-        write(message, "warning")
+        """Print a warning, once: a file that is read several times may cause the same warning each time."""
+        if message not in self._warnings:
+            self._warnings.add(message)
+            write(message, "warning")
 
     @contextlib.contextmanager
     def file(self, label: str, size: int) -> Iterator[FileProgress]:

@@ -207,8 +207,10 @@ def augment(request: AugmentRequest, watch: Watch = SILENT) -> AugmentReport:
     vectors = _vectors(request, table, scan, watch)
     augmenter = learn_augmenter(table.entries, request.evidence, vectors, request.seed)
     new: dict[str, Sequence[NewEntry]] = {}
-    with watch.items("translate", len(unknown) + len(rare), "word") as tick:
-        for word in sorted([*unknown, *rare]):
+    # New entries have the format of the other lines, of which an empty table has none.
+    words = sorted([*unknown, *rare]) if table.lines else []
+    with watch.items("translate", len(words), "word") as tick:
+        for word in words:
             entries = augmenter.entries(word, table.rare.get(word, ()))
             if fitting := [entry for entry in entries if _fits(entry.target)]:
                 new[word] = fitting

@@ -122,6 +122,7 @@ class WordTable:
         rare: word -> all its targets, for rare words that were learnt from a bitext.
         augmented: whether the last columns are indicator features from an earlier run.
         uncounted: number of words without a valid count c(s), which is then taken to be 1.
+        lines: number of lines of the table.
     """
 
     entries: WordEntries
@@ -129,6 +130,7 @@ class WordTable:
     rare: Mapping[str, Collection[str]]
     augmented: bool
     uncounted: int
+    lines: int
 
 
 def read_words(source: Input, columns: int, scan: TableScan, rare: int = 0) -> WordTable:
@@ -176,7 +178,7 @@ def read_words(source: Input, columns: int, scan: TableScan, rare: int = 0) -> W
             entries.setdefault(word, []).extend(more)
     # Words with only flagged entries were unknown before an earlier run.
     learnt = {word: word_targets for word, word_targets in targets.items() if word in entries}
-    return WordTable(WordEntries(entries, counts), known, learnt, augmented, len(uncounted))
+    return WordTable(WordEntries(entries, counts), known, learnt, augmented, len(uncounted), entries_read)
 
 
 def of_one_word(block: EntryBlock) -> Mask:

@@ -155,12 +155,12 @@ def _prune_streaming(request: PruneRequest, watch: Watch, more: Sequence[Sink]) 
                 threshold = Threshold.of(curve.threshold_for(request.target_size))
             except TooSmallError as reason:
                 raise TableTooSmallError(request.table, reason, best) from reason
-            watch.say(f"threshold {threshold.value(0.0):.6f} leaves at most {request.target_size:.1%}")
+            watch.say(f"threshold {threshold.value(0.0):.9g} leaves at most {request.target_size:.1%}")
             if save_to:
                 similarities, save_to = FileSimilarities(save_to), None
         rule = Rule.of(method, best, threshold=threshold)
         cut = (threshold or method.thresholds[0]).value(0.0)
-        signature = f"{similarities.signature}|rule:t{cut:g}+{rule.best.text}|version:{__version__}"
+        signature = f"{similarities.signature}|rule:t{cut:.9g}+{rule.best.text}|version:{__version__}"
 
         fields = bool(save_to or request.reasons or more)
         ask_all = request.ask_all or fields or bool(request.stats)

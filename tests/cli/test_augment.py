@@ -100,6 +100,16 @@ def test_known_words_get_no_entries(files):
     assert len(read(files / "table.augmented.gz").splitlines()) == len(read(files / "table.gz").splitlines())
 
 
+def test_an_empty_table_gets_no_entries(files):
+    empty = write(files / "empty", b"")
+    options = ("--text", files / "text", "--allow-empty", "--force", "-o", files / "out", "--list", files / "list")
+    outcome = run_inside("augment", empty, *options, "--rare", "1", "--json", files / "json")
+    assert outcome.code == 0, outcome.err
+    report = json.loads((files / "json").read_text())
+    assert (report["translated"], report["entries"]) == (0, 0)
+    assert read(files / "out") == read(files / "list") == b""
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import shutil
 
 import numpy as np
@@ -336,6 +337,24 @@ def test_sweep_saves_scores(model_folder, big, tmp_path):
     again = prune(big, tmp_path / "none", "--sweep", "0:1:0.5", "--similarities", scores)
     assert swept.out == again.out
     assert os.listdir(tmp_path) == ["s.parquet"]
+
+
+def test_the_reported_threshold_of_a_size_is_the_one_that_was_used(tmp_path):
+    rows = [f"s{i} ||| t ||| {0.8 if i < 6 else 0.9}00 0.500\n" for i in range(9)]
+    table = write(tmp_path / "t", "".join(rows).encode())
+    options = ("--similarity-columns", "1,2", "--scale", "raw", "--protect", "none")
+    sized = run_inside("prune", table, *options, "--target-size", "0.5", "--stats", tmp_path / "stats")
+    assert sized.out.decode() == "".join(rows[6:])
+    reported = re.search(r"threshold (\S+) leaves at most 50.0%", sized.err)[1]
+    assert f"|rule:t{reported}+" in json.loads((tmp_path / "stats").read_text())["signature"]
+    assert run_inside("prune", table, *options, "-t", reported, "-q").out == sized.out
+
+
+def test_an_unsorted_small_table_causes_one_warning(tmp_path):
+    lines = b"a ||| x ||| 0.8 0.8\nb ||| x ||| 0.7 0.7\na ||| y ||| 0.6 0.6\n"
+    options = ("--similarity-columns", "1,2", "--scale", "raw", "--target-size", "1")
+    outcome = run_inside("prune", write(tmp_path / "t", lines), *options)
+    assert (outcome.code, outcome.err.count("the source 'a' occurs again")) == (0, 1), outcome.err
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.777, 0.999])
