@@ -299,6 +299,7 @@ def test_usage(folder, tmp_path):
         ((*LOSS, "--target-size", "0.5"), "give one of --threshold, --target-size, --max-bleu-loss and --sweep"),
         ((*LOSS, "--method", "count:3"), "their own thresholds"),
         ((*LOSS, "--method", "usage"), "give --forced-pairs PAIRS"),
+        ((*LOSS, "--on-error", "skip"), "--on-error is for thresholds and sizes"),
         (("--target-size", "0.5"), "--dev, --non-inferior and the options of the search go with --max-bleu-loss"),
         (("--max-bleu-loss", "0", "--non-inferior"), "--non-inferior needs a margin: a --max-bleu-loss above 0"),
     ],

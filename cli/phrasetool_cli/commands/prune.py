@@ -228,6 +228,8 @@ def _refuse_unused_criterion_options(request: PruneRequest) -> None:
         unused |= dict.fromkeys(sources, f"methods with similarities, not for {method.name}")
     if request.columns is None:
         unused["scale"] = "similarities in columns; name them with --similarity-columns"
+    if request.max_bleu_loss is not None and request.scan.on_error != "fail":
+        unused["on_error"] = "thresholds and sizes; the decoder of --max-bleu-loss reads no malformed lines"
     refuse_unused(unused)
 
 
