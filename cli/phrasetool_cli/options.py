@@ -280,16 +280,21 @@ resume_option = click.option(
 )  # fmt: skip
 
 
-def check_resumable(resume: bool, source: str, output: str) -> None:
-    """Refuse `--resume` if finished work cannot be stored, or the input cannot be read again.
+def checked_resume(resume: bool, source: str, output: str) -> bool:
+    """Return whether to resume; False for a configured `--resume` if input or output is a stream.
+
+    Finished work cannot be stored next to a stream, and the input is read again.
 
     Raises:
-        click.UsageError: input or output is a stream.
+        click.UsageError: the option is typed, and input or output is a stream.
     """
     from moses_compat.files.paths import is_stream
 
-    if resume and (is_stream(source) or is_stream(output) or is_open(output)):
+    if not resume or not (is_stream(source) or is_stream(output) or is_open(output)):
+        return resume
+    if is_given("resume"):
         raise click.UsageError("--resume keeps finished work next to the output; expected files to read, and -o FILE")
+    return False
 
 
 def finished_work(

@@ -98,6 +98,48 @@ def test_configured_sources_of_mine_and_export_give_way(folder):
     assert (outcome.code, "missing: no such model folder" in outcome.err) == (1, True), outcome.err
 
 
+SIMILAR = ["--similarity-columns", "5,6", "--scale", "raw"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "typed"),
+    [
+        ("[prune]\nmethod = 'semantic:0.7+count:20'", ["prune", "t", *SIMILAR, "-t", "0.5"]),
+        ("[prune]\nmethod = 'semantic:0.7+count:20'", ["prune", "t", *SIMILAR, "--target-size", "100%"]),
+        ("[prune]\nmethod = 'semantic:0.7+count:20'", ["prune", "t", *SIMILAR, "--sweep", "0:1:0.5"]),
+        ("[prune]\nmax-bleu-loss = 0.3\ndev = ['a', 'b']\nstack = 9", ["prune", "t", *SIMILAR, "-t", "0.5"]),
+        ("[prune]\nmax-bleu-loss = 0.3\nnon-inferior = true", ["prune", "t", *SIMILAR, "--method", "semantic:0.5"]),
+        ("[prune]\noutput = 'o'\nrejected = 'r'\nstats = 's'", ["prune", "t", *SIMILAR, "--sweep", "0:1:0.5"]),
+        ("[prune]\nresume = true", ["prune", "-", *SIMILAR, "-t", "0.5"]),
+        ("[annotate]\nresume = true", ["annotate", "t", "-o", "-"]),
+        ("[annotate]\ntagger = 'x'\nlanguages = 'de,en'", ["annotate", "t", "-o", "-"]),
+        ("[annotate]\ntagger = 'x'\nlanguages = 'de,en'\nsyntax-columns = 'all'",
+         ["annotate", "t", "--smoothing", "good-turing", "-o", "-"]),
+        ("[export]\nformat = 'tbx'\nlanguages = 'de,en'", ["export", "t", "--to", "vmap"]),
+        ("[export]\nformat = 'tbx'\nlanguages = 'de,en'", ["export", "t", "--to", "lexicon", "--format", "tsv"]),
+        ("[export]\nformat = 'binary'", ["export", "t", "--to", "lexicon"]),
+    ],
+)  # fmt: skip
+def test_configured_options_without_effect_give_way(folder, settings, typed):
+    table = b"".join(b"%s ||| %s ||| 0.5 0.5 0.5 0.5 0.8 0.8 ||| 0-0 ||| 9 9 9\n" % (s, s) for s in (b"a", b"b", b"c"))
+    write(folder / "t", table)
+    (folder / "empty.toml").write_text("")
+    alone = run_inside("--config", "empty.toml", *typed, stdin=table)
+    assert (alone.code, alone.out != b"") == (0, True), alone.err
+    outcome = run_inside("--config", write(folder / "settings.toml", settings.encode()), *typed, stdin=table)
+    assert (outcome.code, outcome.out, outcome.err) == (0, alone.out, alone.err)
+    assert sorted(os.listdir(folder)) == ["empty.toml", "settings.toml", "t"]
+
+
+def test_a_typed_model_replaces_configured_similarities(folder, model_folder):
+    text = "[prune]\nsimilarities = 's.pq'\n"
+    assert configured(folder, text, "prune", "t", "-m", model_folder, "-t", "-1").code == 0
+    assert (folder / "s.pq").exists()
+    outcome = run_inside("prune", "t", "-m", "missing", "-t", "-1")
+    assert (outcome.code, "missing: no such model folder" in outcome.err) == (1, True), outcome.err
+    assert run_inside("prune", "t", "-t", "-1").out == TABLES["lattice"]
+
+
 def test_a_repeatable_option_is_one_value_or_a_list(folder, model_folder):
     for value in (f"'{model_folder}'", f"['{model_folder}']"):
         outcome = configured(folder, f"[annotate]\nmodel = {value}\njson = 'a.json'\n", "annotate", "t", "-o", "a")

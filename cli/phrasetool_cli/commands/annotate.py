@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.checks import check_outputs, is_given
+from phrasetool_cli.checks import check_outputs, is_given, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
-    check_resumable,
+    checked_resume,
     chosen_encoder,
     chosen_runner,
     cluster_options,
@@ -58,9 +58,7 @@ def chosen_likelihood(values: dict[str, Any], models: Sequence[str]) -> Likeliho
     """
     columns, tagger, languages = (values.pop(name) for name in ("columns", "tagger", "languages"))
     if columns == "cosine":
-        if tagger or languages:
-            flag = "--tagger" if tagger else "--languages"
-            raise click.UsageError(f"{flag} is for --syntax-columns likelihood or all")
+        refuse_unused(dict.fromkeys(("tagger", "languages"), "--syntax-columns likelihood or all"))
         return None
     from moses_compat.measures.model_sources import is_syntax
     from moses_compat.measures.similarities import SYNTAX_COLUMNS, LikelihoodRequest
@@ -69,6 +67,9 @@ def chosen_likelihood(values: dict[str, Any], models: Sequence[str]) -> Likeliho
 
     encoders = [folder for folder in models if is_syntax(folder)]
     if not encoders:
+        if not any(map(is_given, ("columns", "tagger", "languages"))):
+            # Configured options of syntactic encoders have no effect on other columns.
+            return None
         raise click.UsageError(f"--syntax-columns {columns} is for a syntactic encoder; name one with -m")
     if tagger is None:
         raise click.UsageError(f"--syntax-columns {columns} needs a tagger; name one with --tagger FOLDER")
@@ -191,7 +192,7 @@ def command(
     if parts and (ini or smoothing or encoder):
         option = "--moses-ini" if ini else "--encoder" if encoder else f"--smoothing {smoothing}"
         raise click.UsageError(f"part files take no {option}; -m and --forced-pairs with --smoothing none work")
-    check_resumable(resume, table, output)
+    resume = checked_resume(resume, table, output)
     check_outputs([table, *([forced_pairs] if forced_pairs else [])], [output, ini_output], folders=parts)
     document = json_document(json_file, [table, forced_pairs, ini], [output, ini_output])
     edit = ini_edit(table, output, ini, ini_output, weight, scale, relative)

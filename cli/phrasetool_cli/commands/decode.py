@@ -16,7 +16,7 @@ from phrasetool_cli.checks import (
 )
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
-    check_resumable,
+    checked_resume,
     chosen_runner,
     cluster_options,
     decoder_model_options,
@@ -89,7 +89,7 @@ def command(
     from phrasetool.pipeline import run
 
     refuse_two_standard_inputs([text, ini, table, reordering_table])
-    check_resumable(resume, text, output)
+    resume = checked_resume(resume, text, output)
     model = MosesModel.read(ini, table, reordering_table, printed=True)
     check_outputs([text, *model.kept_paths], [output, n_best[0] if n_best else None])
     check_inputs([text])

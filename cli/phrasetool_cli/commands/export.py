@@ -102,6 +102,11 @@ def checked(kind: str, values: dict[str, Any], named: set[str]) -> dict[str, Any
         click.UsageError: an option does not apply to the format, or options contradict each other.
     """
     forms, applicable = _KINDS[kind]
+    # Configured options for other formats have no effect.
+    if values["form"] not in forms and "form" not in named:
+        values["form"] = None
+    if values["form"] != "tbx" and "languages" not in named:
+        values["languages"] = None
     for name in _FLAGS:
         if name in named and name not in applicable:
             raise click.UsageError(f"{_FLAGS[name]} cannot be used with --to {kind}")

@@ -12,7 +12,7 @@ import click
 from phrasetool_cli.checks import check_inputs, check_outputs, refuse_two_standard_inputs
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
-    check_resumable,
+    checked_resume,
     chosen_runner,
     cluster_options,
     decoder_model_options,
@@ -95,7 +95,7 @@ def command(
     from phrasetool.watch import raise_or_warn
 
     refuse_two_standard_inputs([source, target, ini, table, reordering_table])
-    check_resumable(resume, source, output)
+    resume = checked_resume(resume, source, output)
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([source, target, *model.kept_paths], [output])
     if same_file(source, target):

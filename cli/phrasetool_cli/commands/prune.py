@@ -12,7 +12,7 @@ import click
 from phrasetool_cli.checks import check_outputs, is_given, refuse_two_standard_inputs, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
-    check_resumable,
+    checked_resume,
     chosen_encoder,
     chosen_runner,
     cluster_options,
@@ -84,10 +84,10 @@ def _request_of(values: dict[str, Any], runner: Callable[[int], Runner | None]) 
     from moses_compat.jobs.prune_request import PruneRequest, UnusableRequest
     from moses_compat.tables.blocks import TableScan
 
+    _unset_configured(values)
     search = {name: value for name in _SEARCH if (value := values.pop(name)) is not None}
-    if is_given("method") and ":" in values["method"]:
-        # Criteria with their own thresholds replace a configured size.
-        values.update({name: None for name in _SIZES if not is_given(name)})
+    # A sweep writes no table.
+    values["resume"] = values["sweep"] is None and checked_resume(values["resume"], values["table"], values["output"])
     quiet, folders = values.pop("quiet"), values.pop("model_folders")
     json_file = values.pop("json_file")
     kept = any(values["columns"] or ()) or (values["scores"] is not None and os.path.exists(values["scores"]))
@@ -108,9 +108,30 @@ def _request_of(values: dict[str, Any], runner: Callable[[int], Runner | None]) 
     if request.columns and folders and _needs_one_source(request):
         request = _with_one_source(request)
     _refuse_unused_criterion_options(request)
-    check_resumable(request.resume and request.sweep is None, request.table, request.output)
     _check_files(request)
     return request.dry() if dry_run else request
+
+
+def _unset_configured(values: dict[str, Any]) -> None:
+    """Unset configured options that are excluded by typed ones, or that have no effect without others."""
+
+    def unset(*names: str, value: Any = None) -> None:
+        values.update({name: value for name in names if not is_given(name)})
+
+    # A size replaces criteria with their own thresholds, and the reverse.
+    if ":" in (values["method"] or ""):
+        if is_given("method"):
+            unset(*_SIZES)
+        elif any(map(is_given, _SIZES)):
+            unset("method")
+    if values["max_bleu_loss"] is None:
+        unset("dev", *_SEARCH)
+        unset("non_inferior", value=False)
+    if is_given("sweep"):
+        unset("rejected", "reasons", "stats", "reordering_table", "reordering_out")
+        unset("output", value="-")
+    if (is_given("model_folders") or is_given("encoder")) and values["scores"] and os.path.exists(values["scores"]):
+        unset("scores")
 
 
 def _needs_one_source(request: PruneRequest) -> bool:

@@ -12,7 +12,7 @@ from phrasetool_cli.checks import check_inputs, check_outputs, refuse_two_standa
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.commands.decode import load_translator
 from phrasetool_cli.options import (
-    check_resumable,
+    checked_resume,
     chosen_runner,
     cluster_options,
     decoder_model_options,
@@ -109,7 +109,7 @@ def command(
 
     source, references = _development_set(development, source, references)
     refuse_two_standard_inputs([source, *references, ini, table, reordering_table])
-    check_resumable(resume, source, output)
+    resume = checked_resume(resume, source, output)
     if relative and is_open(output):
         raise click.UsageError("--relative needs to know the folder of the ini; name it with --output")
     model = MosesModel.read(ini, table, reordering_table)
