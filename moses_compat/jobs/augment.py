@@ -208,9 +208,9 @@ def augment(request: AugmentRequest, watch: Watch = SILENT) -> AugmentReport:
     augmenter = learn_augmenter(table.entries, request.evidence, vectors, request.seed)
     new: dict[str, Sequence[NewEntry]] = {}
     # New entries have the format of the other lines, of which an empty table has none.
-    words = sorted([*unknown, *rare]) if table.lines else []
-    with watch.items("translate", len(words), "word") as tick:
-        for word in words:
+    words_to_translate = sorted([*unknown, *rare]) if table.lines else []
+    with watch.items("translate", len(words_to_translate), "word") as tick:
+        for word in words_to_translate:
             entries = augmenter.entries(word, table.rare.get(word, ()))
             if fitting := [entry for entry in entries if _fits(entry.target)]:
                 new[word] = fitting
