@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from phrasetool_cli.checks import check_outputs, is_given, refuse_two_standard_inputs
+from phrasetool_cli.checks import check_outputs, is_given, refuse_two_standard_inputs, refuse_unused
 from phrasetool_cli.command import sections, verbose_option
 from phrasetool_cli.messages import hint
 from phrasetool_cli.parameter_types import Share, finite_number, size_in_bytes
@@ -264,8 +264,7 @@ def chosen_runner(engine: str, address: str | None, threads: int) -> RayRunner |
         PhraseToolError: no cluster answers at the address.
     """
     if engine == "threads":
-        if address is not None:
-            raise click.UsageError("--address is for --engine ray")
+        refuse_unused({"address": "--engine ray"})
         return None
     # Switch Ray's usage statistics off, unless the user switched them on.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -343,10 +342,7 @@ def ini_edit(
     If a reordering table is given, the new ini names it in place of the old one.
     """
     if ini is None and ini_output is None:
-        if is_given("weight"):
-            raise click.UsageError("--weight is for the ini that --moses-ini-out writes")
-        if relative:
-            raise click.UsageError("--relative is for the ini that --moses-ini-out writes")
+        refuse_unused(dict.fromkeys(("weight", "relative"), "the ini that --moses-ini-out writes"))
         return None
     if ini is None or ini_output is None:
         raise click.UsageError("--moses-ini and --moses-ini-out must be given together")

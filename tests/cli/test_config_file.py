@@ -112,6 +112,7 @@ SIMILAR = ["--similarity-columns", "5,6", "--scale", "raw"]
         ("[prune]\noutput = 'o'\nrejected = 'r'\nstats = 's'", ["prune", "t", *SIMILAR, "--sweep", "0:1:0.5"]),
         ("[prune]\nresume = true", ["prune", "-", *SIMILAR, "-t", "0.5"]),
         ("[annotate]\nresume = true", ["annotate", "t", "-o", "-"]),
+        ("[annotate]\nrelative = true\naddress = 'auto'", ["annotate", "t", "-o", "-"]),
         ("[annotate]\ntagger = 'x'\nlanguages = 'de,en'", ["annotate", "t", "-o", "-"]),
         ("[annotate]\ntagger = 'x'\nlanguages = 'de,en'\nsyntax-columns = 'all'",
          ["annotate", "t", "--smoothing", "good-turing", "-o", "-"]),
