@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,19 +59,9 @@ class WrittenText:
         return in_vocabulary(*unescaped_words(self.sentences, self.symbols.words), vocabulary)
 
     def words(self, sentence: int) -> list[bytes]:
-        """Return the words of a sentence, as they are written."""
+        """Return the words of a sentence, without escapes."""
         known = self.symbols.words
-        return [known[i] for i in self.sentences[sentence].tolist()]
-
-    def copies(self, dictionary: Mapping[bytes, bytes], escaped: bool) -> dict[bytes, bytes]:
-        """Return a dictionary's translations of the words of the text, keyed by the words as they are written.
-
-        Args:
-            dictionary: source word -> target word, without escapes.
-            escaped: whether the returned translations have escapes.
-        """
-        targets = {word: dictionary.get(unescape(word)) for word in self.symbols.words}
-        return {word: escape(target) if escaped else target for word, target in targets.items() if target is not None}
+        return [unescape(known[i]) for i in self.sentences[sentence].tolist()]
 
 
 def written_words(words: Sequence[bytes], escaped: bool) -> list[bytes]:

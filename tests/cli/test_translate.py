@@ -85,6 +85,26 @@ def test_escapes(translator):
     assert translate("-", translator, "--no-escape", stdin=b"hund &apos;s\n").count(b" 's") == 1
 
 
+def test_escapes_of_copied_words(translator, tmp_path):
+    model = TranslatorModel.load(translator)
+    # Unknown words are read as `hund`, and predicted in place of the first word of its translation.
+    model.arrays["words"][0] = model.arrays["words"][model.source_vocabulary.id(b"hund")]
+    number = model.target_vocabulary.id(translate("-", translator, stdin=b"hund hund\n").split()[0])
+    model.arrays["targets"][[0, number]] = model.arrays["targets"][[number, 0]]
+    model.save(tmp_path / "m")
+
+    def copied(line, *arguments):
+        outcome = run_inside("translate", "-", "-m", tmp_path / "m", *arguments, stdin=line + b" " + line + b"\n")
+        assert outcome.code == 0, outcome.err
+        return outcome.out.split()[0]
+
+    assert copied(b"b|c") == copied(b"b&#124;c", "--no-escape") == b"b|c"
+    assert copied(b"b&#124;c") == copied(b"b|c", "--escape") == b"b&#124;c"
+    assert copied(b"Q&amp;A", "--escape") == b"Q&amp;A"
+    dictionary = write(tmp_path / "d", b"b|c it's\n")
+    assert copied(b"b|c", "--dictionary", dictionary, "--escape") == b"it&apos;s"
+
+
 def test_unknown_words_are_copied_or_looked_up(translator, tmp_path, text):
     """A translator predicts the unknown word in place of one known word; a dictionary replaces what it copies."""
     table = write(tmp_path / "table", b"nothing ||| new ||| 1\n")

@@ -125,11 +125,10 @@ def command(
         seconds = progress.seconds
     escaped = escape if escape is not None else read.escaped
     escaped = bool(model.training.get("escaped")) if escaped is None else escaped
-    known, copies = written_words(model.target_vocabulary.words, escaped), read.copies(words, escaped)
 
     def line_of(number: int, translation: TranslatedSentence) -> bytes:
-        line = replace_unknown_words(translation, known, read.words(number), copies)
-        return b" ".join(remove_repetitions(line) if drop_repetitions else line)
+        line = replace_unknown_words(translation, model.target_vocabulary.words, read.words(number), words)
+        return b" ".join(written_words(remove_repetitions(line) if drop_repetitions else line, escaped))
 
     by_line = dict(zip(full.tolist(), hypotheses, strict=True))
     with Output(output) as out, Output(listed) if listed else contextlib.nullcontext() as listing:
@@ -201,14 +200,15 @@ def check_dictionary(
     from phrasetool.errors import DataError
     from phrasetool.vocabulary import unescape
 
-    size = len(read.symbols)
-    if path is None or not size:
+    text_words = {unescape(word) for word in read.symbols.words}
+    if path is None or not text_words:
         return
-    known = len(read.copies(dictionary, False))
+    size = len(text_words)
+    known = len(text_words & dictionary.keys())
     if not known:
         message = f"has none of the {size:,} different words of {display_name(text)}; expected words of its language"
         raise DataError(display_name(path), message)
-    translations = {unescape(word) for word in read.symbols.words} & set(dictionary.values())
+    translations = text_words & set(dictionary.values())
     if len(translations) > known:
         message = (
             f"has {len(translations):,} of the {size:,} different words of {display_name(text)} as translations, but "
