@@ -255,8 +255,8 @@ class PairClassifierModel(SavedModel):
             temperature = float(config["temperature"])
             thresholds = {str(name): float(value) for name, value in dict(config["thresholds"]).items()}
             for name in _THRESHOLDS:
-                if not np.isfinite(thresholds.get(name, np.nan)):
-                    raise ValueError(f"the threshold {name!r} is missing or is not a finite number")
+                if not 0 <= thresholds.get(name, np.nan) <= 1:
+                    raise ValueError(f"the threshold {name!r} is missing or is not a probability")
         except (KeyError, TypeError, ValueError) as error:
             raise ModelError(f"{folder}: config.json does not describe the architecture ({error})") from error
         encoder, vocabularies = None, []

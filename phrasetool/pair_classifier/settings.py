@@ -64,8 +64,11 @@ class PairClassifierArchitecture:
         for name, least in (
             ("characters", 0), ("word_units", 1), ("units", 1), ("hidden", 1), ("length_units", 1), ("longest", 1),
         ):  # fmt: skip
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected at least {least}")
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise ValueError(f"{name} is {value!r}, expected at least {least}")
+        if type(self.tuned) is not bool:
+            raise ValueError(f"tuned is {self.tuned!r}, expected true or false")
 
     @property
     def dimension(self) -> int:

@@ -73,8 +73,11 @@ class TranslatorArchitecture:
         for name, least in (
             ("word_units", 2), ("units", 2), ("layers", 1), ("heads", 1), ("feed_forward", 1), ("dimension", 2),
         ):  # fmt: skip
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected at least {least}")
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise ValueError(f"{name} is {value!r}, expected at least {least}")
+        if type(self.input_feeding) is not bool:
+            raise ValueError(f"input_feeding is {self.input_feeding!r}, expected true or false")
         if self.recurrent and self.units % 2:
             raise ValueError(f"units is {self.units}, expected an even number: the encoder reads in two directions")
         if not self.recurrent and self.units % self.heads:

@@ -129,9 +129,13 @@ def test_damaged_models(tmp_path):
         with_config(temperature=0)
     with pytest.raises(ModelError, match="the temperature is inf, expected a finite number above 0"):
         with_config(temperature=float("inf"))
-    for thresholds, missing in (({}, "half"), ({"half": 0.5}, "best"), ({"half": float("nan"), "best": 0.4}, "half")):
-        with pytest.raises(ModelError, match=f"the threshold '{missing}' is missing or is not a finite number"):
+    for thresholds, missing in (({}, "half"), ({"half": 0.5}, "best"), ({"half": float("nan"), "best": 0.4}, "half"),
+                                ({"half": 0.5, "best": 1.5}, "best")):  # fmt: skip
+        with pytest.raises(ModelError, match=f"the threshold '{missing}' is missing or is not a probability"):
             with_config(thresholds=thresholds)
+    for change in ({"units": 8.5}, {"hidden": 1e300}, {"characters": "3"}, {"length_units": 2.0}, {"tuned": "no"}):
+        with pytest.raises(ModelError, match=f"{next(iter(change))} is .*, expected"):
+            with_config(architecture={**config["architecture"], **change})
     with pytest.raises(ModelError, match="words of the source have shape"):
         with_config(architecture={**config["architecture"], "word_units": 9})
     changed = {**config, "architecture": {**config["architecture"], "units": 7}}

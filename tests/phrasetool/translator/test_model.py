@@ -56,7 +56,12 @@ def test_incompatible_parts_are_refused(tmp_path):
         _ = TranslatorModel(SOURCE, TARGET, model.architecture, short, 0.3).network
     model.save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
-    for broken in ({"temperature": "warm"}, {"architecture": {**config["architecture"], "cell": "rnn"}}):
+    changes = (
+        {"cell": "rnn"}, {"layers": 2.5}, {"units": 1e300}, {"units": True}, {"input_feeding": None},
+        {"input_feeding": "no"},
+    )  # fmt: skip
+    architectures = [{"architecture": {**config["architecture"], **change}} for change in changes]
+    for broken in ({"temperature": "warm"}, *architectures):
         (tmp_path / "config.json").write_text(json.dumps({**config, **broken}))
         with pytest.raises(ModelError, match="does not describe the architecture"):
             TranslatorModel.load(tmp_path)
