@@ -58,7 +58,7 @@ class MiningText:
         return len(self.rows)
 
     def written(self, row: int) -> bytes:
-        """Return a sentence as in the file, with tabs as spaces."""
+        """Return a sentence as in the file, with tabs and carriage returns as spaces."""
         line = int(self.rows[row])
         return bytes(self._text[self._id_ends[line] : self._offsets[line + 1]])
 
@@ -134,7 +134,7 @@ def _read(path: str, ids: bool, watch: Watch) -> MiningText:
                     raise DataError(name, "expected a name, a tab and a sentence", number)
                 text += sentence_name.strip(b" ")
             id_ends.append(len(text))
-            written = line.replace(b"\t", b" ").strip(b" ")
+            written = line.replace(b"\t", b" ").replace(b"\r", b" ").strip(b" ")
             plain = plain_words(written)
             try:
                 plain.decode()

@@ -8,7 +8,7 @@ import pytest
 
 from phrasetool.pair_classifier import bitext_scores
 from phrasetool.text_encoders.encoders import StaticEncoder
-from tests.commands import run_inside, run_outside
+from tests.commands import run_inside, run_outside, write
 from tests.comparable_text import encoder_folder, write_corpus
 from tests.phrasetool.pair_classifier.pair_models import WordsInCommon
 from tests.variants import for_each
@@ -235,6 +235,15 @@ def test_over_long_sentences_are_counted(classifier, tmp_path):
     (tmp_path / "s").write_text("haus " * 9 + "\nhund\n")
     outcome = run_inside("mine", tmp_path / "s", tmp_path / "t", "-m", "model", "-o", tmp_path / "o")
     assert "1 sentences exceed the encoder's maximum length and were truncated" in outcome.err
+
+
+def test_tabs_and_carriage_returns_are_written_as_spaces(encoder, tmp_path):
+    write(tmp_path / "s.txt", b"s1\rs2\ts3\r\ns4 s5\n")
+    write(tmp_path / "t.txt", b"t1 t2 t3\nt4\rt5\n")
+    out = tmp_path / "mined"
+    outcome = run_inside("mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder, "-k", 1, "-o", out)
+    assert outcome.code == 0, outcome.err
+    assert sorted(pair[1:] for pair in pairs(out)) == [("s1 s2 s3", "t1 t2 t3"), ("s4 s5", "t4 t5")]
 
 
 @for_each(
