@@ -80,6 +80,9 @@ def test_bad_requests(text, autoencoder, model_folder, tmp_path):
         assert (outcome.code, outcome.out) == (code, b"")
         return outcome.err
 
+    for more in ((), ("--sentences", text)):
+        message = fails("a dog", "-m", model_folder, *more, "--device", "cpu", code=2)
+        assert "--device is for an autoencoder" in message
     assert "with an autoencoder or a syntactic encoder, name texts with --sentences" in fails(
         "a dog", "-m", autoencoder
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool.errors import PhraseToolError
+from phrasetool_cli.checks import refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
     default_model,
@@ -61,7 +62,7 @@ Example:
                  help="Number of nearest neighbours."),
     json_option,
     None,
-    device_option("Device for sentences: cpu, cuda or auto."),
+    device_option("Device of an autoencoder: cpu, cuda or auto."),
     engine_options,
 )  # fmt: skip
 def command(
@@ -79,13 +80,16 @@ def command(
     With --sentences and an autoencoder or a syntactic encoder, shows the sentences of the file whose vectors have the
     highest cosines with that of the sentence PHRASE; the sentence itself and duplicates are left out.
     """
-    from phrasetool.models.saved_model import load_saved_model
+    from phrasetool.models.families import any_of
+    from phrasetool.models.saved_model import load_saved_model, read_model_config
     from phrasetool.phrase_encoder.model import BilingualModel
     from phrasetool.translator.model import TranslatorModel
 
     text = " ".join(phrase).encode("utf-8", "surrogateescape")
     folder = model_folder or default_model()
     document = json_document(json_file, [pairs, sentences])
+    if read_model_config(Path(folder))["model"] != "autoencoder":
+        refuse_unused({"device": any_of(["autoencoder"])})
     if sentences is not None:
         if pairs is not None or side != "auto":
             raise click.UsageError("--pairs and --side are for phrases; leave them out with --sentences")
