@@ -12,7 +12,7 @@ from moses_compat.corpora.bitexts import read_parallel_texts
 from moses_compat.files.paths import STANDARD, is_pipe
 from moses_compat.files.streams import Input
 from moses_compat.jobs.filter_bitext import FilterReport, FilterRequest, Sample, copies_in, filter_bitext, pair_blocks
-from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.errors import DataError, ModelError, PhraseToolError
 from phrasetool.pair_classifier.bitext_scores import ClassifierScorer, CrossScorer, PairScorer
 from phrasetool.training.data import TextPairs, held_out
 from phrasetool.training.run import TrainingRun
@@ -189,5 +189,8 @@ def _classifier(folder: Path, half: str, development: TextPairs | None, seed: in
                 model_folder, resume=unfinished, overwrite=not unfinished, record=record, on_report=report, tick=tick
             )
             return train_pair_classifier(pairs, development, settings, run)
+    except ModelError as error:
+        # The options that the error's remedy names are those of `train`.
+        raise ModelError(f"{error}; delete {folder} to start again") from error
     except ValueError as error:
         raise DataError(source, str(error)) from error

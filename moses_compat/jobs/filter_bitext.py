@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ from moses_compat.files.paths import STANDARD, display_name, is_pipe, same_file
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.mine import COPY, plain_words
 from moses_compat.measures.model_fit import FitCheck, drain
-from moses_compat.measures.similarities import finishing, parts_folder
+from moses_compat.measures.similarities import finishing, parts_folder, remove_finished_scores
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.models.fit import ModelCompatibility
 from phrasetool.nn.device import one_torch_thread
@@ -50,6 +51,8 @@ _LENGTHS = 16
 # Reasons for rejection and other notes on pairs; the names appear in output files.
 EMPTY, UNKNOWN, LOW, TIE, LONG = b"empty", b"unknown", b"probability", b"tie", b"long"
 REASONS = (EMPTY, UNKNOWN, LOW, TIE, COPY)
+# Text in place of the score of a pair without a score: its probability is 0; any cosine or fluency may be a good one.
+_IMPROBABLE, _NO_SCORE = b"0.000000", b"-"
 # Sentences of the two files.
 Sample = tuple[list[bytes], list[bytes]]
 
@@ -211,6 +214,7 @@ class PairDecisions:
         keep: bool, shape (N,).
         notes: reasons for rejection and other notes of each pair.
         drop_copies: whether `COPY` is a reason for rejection.
+        unscored: text in place of the score of a pair without a score.
     """
 
     block: SentencePairs
@@ -218,6 +222,7 @@ class PairDecisions:
     keep: Mask
     notes: Sequence[tuple[bytes, ...]]
     drop_copies: bool
+    unscored: bytes
 
     @classmethod
     def of(
@@ -226,8 +231,9 @@ class PairDecisions:
         judged: PairScores,
         threshold: float,
         drop_copies: bool,
-        longest: int | None,
+        truncated: Mask,
         too_many: Int64Array | None = None,
+        unscored: bytes = _IMPROBABLE,
     ) -> PairDecisions:
         """Decide which pairs of a block to keep.
 
@@ -235,23 +241,23 @@ class PairDecisions:
             block, judged: the pairs and their scores.
             threshold: lowest score of a kept pair.
             drop_copies: whether to reject pairs of two equal sentences.
-            longest: largest number of words of a sentence that the classifier reads.
+            truncated: which pairs have a sentence that the classifier truncates, bool, shape (N,).
             too_many: rows of pairs at the threshold that are rejected so that the exact share of pairs is kept.
+            unscored: text in place of the score of a pair without a score.
         """
         low = (np.isnan(judged.scores) | (judged.scores < np.float32(threshold))).tolist()
         surplus = np.zeros(len(block), np.bool_)
         if too_many is not None:
             surplus[too_many] = True
         tied = surplus.tolist()
-        unscored = np.isnan(judged.scores).tolist()
+        without_score = np.isnan(judged.scores).tolist()
         keep, notes = np.ones(len(block), np.bool_), []
-        words = np.maximum(*map(sentence_lengths, block.written)) if longest is not None else np.zeros(len(block))
-        over_long = (words > (longest or 0)).tolist()
+        over_long = truncated.tolist()
         for row, (source, target) in enumerate(zip(*block.written, strict=True)):
             row_notes: list[bytes] = []
             if not source or not target:
                 row_notes.append(EMPTY)
-            elif unscored[row]:
+            elif without_score[row]:
                 row_notes.append(UNKNOWN)
             elif low[row]:
                 row_notes.append(LOW)
@@ -264,7 +270,7 @@ class PairDecisions:
             if over_long[row]:
                 row_notes.append(LONG)
             notes.append(tuple(row_notes))
-        return cls(block, judged, keep, notes, drop_copies)
+        return cls(block, judged, keep, notes, drop_copies, unscored)
 
     @property
     def counts(self) -> PairCounts:
@@ -285,10 +291,12 @@ class PairDecisions:
         """Return a line per pair: score, `kept` or `rejected`, notes, source, target, and the score without length."""
         sources, targets = self.block.written
         blind = (
-            [b""] * len(sources) if self.judged.blind is None else [b"\t" + x for x in _score_texts(self.judged.blind)]
+            [b""] * len(sources)
+            if self.judged.blind is None
+            else [b"\t" + text for text in self._score_texts(self.judged.blind)]
         )
         rows = zip(
-            _score_texts(self.judged.scores), self.keep.tolist(), self.notes, sources, targets, blind, strict=True
+            self._score_texts(self.judged.scores), self.keep.tolist(), self.notes, sources, targets, blind, strict=True
         )
         return b"".join(
             b"%b\t%b\t%b\t%b\t%b%b\n" % (score, b"kept" if keep else b"rejected", _noted(notes), source, target, more)
@@ -297,7 +305,11 @@ class PairDecisions:
 
     def rejected_lines(self) -> bytes:
         """Return a line per rejected pair: reasons, score, line number, source and target."""
-        return b"".join(self._rejected(_score_texts(self.judged.scores)))
+        return b"".join(self._rejected(self._score_texts(self.judged.scores)))
+
+    def _score_texts(self, scores: FloatArray) -> list[bytes]:
+        """Format scores with six decimals."""
+        return [self.unscored if math.isnan(score) else b"%.6f" % (score + 0.0) for score in scores.tolist()]
 
     def _rejected(self, scores: Sequence[bytes]) -> Iterator[bytes]:
         sources, targets = self.block.written
@@ -310,11 +322,6 @@ def copies_in(block: SentencePairs) -> Mask:
     """Return a mask, shape (N,), of the pairs of a block that are two equal sentences."""
     sides = zip(*block.written, strict=True)
     return np.array([bool(source) and _same(source, target) for source, target in sides], np.bool_)
-
-
-def _score_texts(scores: np.ndarray[Any, np.dtype[np.float32]]) -> list[bytes]:
-    """Format scores with six decimals; 0 for a pair without a score."""
-    return [b"%.6f" % (score + 0.0) for score in np.nan_to_num(scores).tolist()]
 
 
 def _noted(notes: Sequence[bytes]) -> bytes:
@@ -464,6 +471,8 @@ def filter_bitext(
         if counts.pairs and not counts.kept and not request.force:
             best = f"the best has {work.best:.3g}" if work.best > -np.inf else "no pair has a score"
             reason = f"no pair of {counts.pairs:,} reaches the threshold {report.threshold:.3g}; {best}"
+            # Otherwise, another model would be refused at the next attempt.
+            remove_finished_scores([folder])
             raise DataError(request.name, reason, remedy="go on")
     return report
 
@@ -555,10 +564,13 @@ class _Work:
 
     def _decided(self, block: SentencePairs) -> _Done:
         _, judged, new = self._judged(block)
-        longest = self._judge.longest
+        truncated = self._judge.truncated(*block.written)
+        unscored = _IMPROBABLE if self._judge.probabilities else _NO_SCORE
         first, last = np.searchsorted(self._ties, [block.first, block.first + len(block)])
         too_many = self._ties[first:last] - block.first
-        decided = PairDecisions.of(block, judged, self._threshold, self._request.drop_copies, longest, too_many)
+        decided = PairDecisions.of(
+            block, judged, self._threshold, self._request.drop_copies, truncated, too_many, unscored
+        )
         kept = decided.kept_lines()
         makers: tuple[Callable[[], bytes], ...] = (
             lambda: kept[0],

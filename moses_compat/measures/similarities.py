@@ -126,6 +126,11 @@ def parts_folder(output: str, number: int) -> str | None:
 def finishing(folders: Sequence[str | None]) -> Iterator[None]:
     """Run work that stores its finished scores in folders, and remove the folders when the work succeeds."""
     yield
+    remove_finished_scores(folders)
+
+
+def remove_finished_scores(folders: Sequence[str | None]) -> None:
+    """Remove the folders of finished scores that exist."""
     if existing := [folder for folder in folders if folder and Path(folder).is_dir()]:
         from moses_compat.measures.saved_scores import remove_parts
 

@@ -25,7 +25,7 @@ import numpy as np
 from phrasetool.errors import ModelError
 from phrasetool.nn.device import one_torch_thread
 from phrasetool.pair_classifier.model import PairClassifierModel
-from phrasetool.phrases import DoubleArray, FloatArray, Int64Array
+from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Mask
 from phrasetool.smt.corpus.symbols import read_words, read_written_words, sentence_lengths
 from phrasetool.smt.language_model.kenlm_model import KenlmModel
 from phrasetool.text_encoders.encoders import find_text_encoder
@@ -54,16 +54,19 @@ class PairScorer(Protocol):
 
     Attributes:
         signature: text that differs when the scores differ.
-        longest: maximum number of words that are read of a sentence; None if unknown.
+        probabilities: whether scores are probabilities.
         columns: number of scores of a pair: 1, or 2 with those without the effect of lengths.
     """
 
     signature: str
-    longest: int | None
+    probabilities: bool
     columns: int
 
     def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> PairScores:
         """Return the scores of N pairs of sentences: words between spaces, with Moses' escapes."""
+
+    def truncated(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> Mask:
+        """Return which of N pairs have a sentence that is known to be truncated, bool, shape (N,)."""
 
 
 class ClassifierScorer:
@@ -75,12 +78,12 @@ class ClassifierScorer:
             effect of lengths are means over these lengths.  None: they are not computed.
 
     Attributes:
-        signature, longest, columns: see `PairScorer`.
+        signature, probabilities, columns: see `PairScorer`.
     """
 
     def __init__(self, model: PairClassifierModel, lengths: tuple[Int64Array, Int64Array] | None = None) -> None:
         self._model, self._lengths = model, lengths
-        self.longest: int | None = model.architecture.longest
+        self.probabilities = True
         blind = "" if lengths is None else f"|lengths:{lengths[0].tolist()},{lengths[1].tolist()}"
         self.signature = model.signature + blind
         self.columns = 1 if lengths is None else 2
@@ -106,9 +109,13 @@ class ClassifierScorer:
         total = np.zeros(len(scores))
         for lengths in zip(*self._lengths, strict=True):
             total += probabilities(*(np.full(len(scores), length, np.int64) for length in lengths))
-        blind = (total / len(self._lengths[0])).astype(np.float32)
+        blind = (total / max(len(self._lengths[0]), 1)).astype(np.float32)
         blind[unscored] = np.nan
         return PairScores(scores, blind)
+
+    def truncated(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> Mask:
+        """Return which pairs have a sentence that the classifier truncates."""
+        return self._model.truncated(sources) | self._model.truncated(targets)
 
 
 class CrossScorer:
@@ -120,13 +127,13 @@ class CrossScorer:
         judges: classifiers of the pairs with even and with odd indices, from 0; both return as many scores.
 
     Attributes:
-        signature, longest, columns: see `PairScorer`.
+        signature, probabilities, columns: see `PairScorer`.
     """
 
     def __init__(self, judges: tuple[ClassifierScorer, ClassifierScorer]) -> None:
         self._judges = judges
         self.signature = "+".join(judge.signature for judge in judges)
-        self.longest = judges[0].longest
+        self.probabilities = True
         self.columns = judges[0].columns
 
     def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> PairScores:
@@ -136,6 +143,10 @@ class CrossScorer:
         if parts[0].blind is None or parts[1].blind is None:
             return PairScores(scores)
         return PairScores(scores, _alternating(parts[0].blind, parts[1].blind))
+
+    def truncated(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> Mask:
+        """Return which pairs have a sentence that the classifiers truncate; both have the same limit."""
+        return self._judges[0].truncated(sources, targets)
 
 
 def _alternating(even: FloatArray, odd: FloatArray) -> FloatArray:
@@ -154,7 +165,7 @@ class EncoderScorer:
         signature: signature of the encoders and of `ready`.
 
     Attributes:
-        signature, longest, columns: see `PairScorer`.
+        signature, probabilities, columns: see `PairScorer`.
 
     Raises:
         ModelError: the encoders differ in dimension.
@@ -167,7 +178,7 @@ class EncoderScorer:
             sizes = f"dimension {encoders[0].dimension} and {encoders[1].dimension}"
             raise ModelError(f"{name}: vectors have {sizes}; expected equal dimensions")
         self._encoders, self._ready, self._name = encoders, ready, name
-        self.longest: int | None = None
+        self.probabilities = False
         self.signature, self.columns = signature, 1
         self._lock = threading.Lock()
 
@@ -181,6 +192,10 @@ class EncoderScorer:
         cosines = np.einsum("ij,ij->i", first, second).astype(np.float32)
         cosines[~(first.any(1) & second.any(1))] = np.nan
         return PairScores(np.clip(cosines, -1, 1))
+
+    def truncated(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> Mask:
+        """Return that no pair is known to be truncated."""
+        return np.zeros(len(sources), np.bool_)
 
     def _vectors(self, lines: Sequence[bytes], side: Side) -> FloatArray:
         which = SIDES.index(side)
@@ -214,7 +229,7 @@ class FluencyScorer:
         signature: signature of the models.
 
     Attributes:
-        signature, longest, columns: see `PairScorer`.
+        signature, probabilities, columns: see `PairScorer`.
     """
 
     def __init__(
@@ -224,7 +239,7 @@ class FluencyScorer:
         signature: str,
     ) -> None:
         self._models, self._general, self.signature = models, general, signature
-        self.longest: int | None = None
+        self.probabilities = False
         self.columns = 1
 
     def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> PairScores:
@@ -238,6 +253,10 @@ class FluencyScorer:
             if general is not None:
                 scores += general.cross_entropies(phrases, words)
         return PairScores(scores.astype(np.float32))
+
+    def truncated(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> Mask:
+        """Return that no pair is truncated."""
+        return np.zeros(len(sources), np.bool_)
 
 
 # Sentences per encoded batch and pairs per classified batch; fixed, so that p does not depend on threads.

@@ -422,6 +422,15 @@ class PretrainedInputs(nn.Module):
         pieces_of_texts = self._all_pieces(texts, lexicon)
         return np.array([any(ids[i] != self._unknown for i in kept) for ids, kept in pieces_of_texts], np.bool_)
 
+    def over_long(self, texts: Phrases, lexicon: list[str]) -> Mask:
+        """Return which texts have more tokens than the encoder reads, so that they are truncated; bool, shape (N,)."""
+        # Every token has at least one byte, and few tokens are added.
+        sizes = np.array([len(word.encode()) + 1 for word in lexicon], np.int64)[texts.words]
+        result: Mask = np.diff(np.concatenate([[0], np.cumsum(sizes)])[texts.offsets]) + 8 > self._longest
+        rows = np.flatnonzero(result)
+        result[rows] = [bool(encoding.overflowing) for encoding in self._encodings(texts.select(rows), lexicon)]
+        return result
+
     def seed(self, seed: int) -> None:
         """Do nothing; nothing is drawn at random."""
 
@@ -441,10 +450,14 @@ class PretrainedInputs(nn.Module):
         return self._files[TOKENIZER]
 
     def _all_pieces(self, texts: Phrases, lexicon: list[str]) -> list[Pieces]:
+        return [self._pieces(encoding) for encoding in self._encodings(texts, lexicon)]
+
+    def _encodings(self, texts: Phrases, lexicon: list[str]) -> Sequence[Any]:
+        """Return the truncated encodings of texts."""
         self._tokenizer.enable_truncation(self._longest)
         lines = [" ".join(lexicon[word] for word in text) for text in texts]
-        encodings = self._tokenizer.encode_batch(lines, add_special_tokens=not self._static)
-        return [self._pieces(encoding) for encoding in encodings]
+        encodings: Sequence[Any] = self._tokenizer.encode_batch(lines, add_special_tokens=not self._static)
+        return encodings
 
     def _pieces(self, encoding: Any) -> Pieces:
         """Return token ids and the positions of tokens that are not special, at least one of each."""

@@ -15,7 +15,7 @@ from phrasetool.errors import ModelError
 from phrasetool.models.fit import ModelCompatibility, measure_fit
 from phrasetool.models.saved_model import SavedModel, model_identity
 from phrasetool.pair_classifier.settings import PairClassifierArchitecture
-from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
+from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Mask, Phrases
 from phrasetool.smt.corpus.symbols import read_words, sentence_lengths
 from phrasetool.text_encoders.text_encoder import SIDES, Side
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
@@ -194,8 +194,20 @@ class PairClassifierModel(SavedModel):
         )  # fmt: skip
 
     def over_long(self, sentences: Sequence[str | bytes]) -> int:
-        """Return the number of sentences that have more words than are read."""
-        return int((sentence_lengths(sentences) > self.architecture.longest).sum())
+        """Return the number of sentences that are truncated."""
+        return int(self.truncated(sentences).sum())
+
+    def truncated(self, sentences: Sequence[str | bytes]) -> Mask:
+        """Return which sentences have more words, or subword tokens of the encoder, than are read; bool, shape (N,).
+
+        Raises:
+            UnicodeDecodeError: a sentence is not UTF-8, and the model reads subword tokens.
+        """
+        many_words: Mask = sentence_lengths(sentences) > self.architecture.longest
+        if self.encoder is None:
+            return many_words
+        texts, words = read_words(sentences)
+        return many_words | self.encoder.over_long(texts, [word.decode() for word in words])
 
     def description(self) -> dict[str, Any]:
         """Return the entries of `config.json`."""

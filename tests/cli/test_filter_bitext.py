@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import warnings
 from dataclasses import replace
 
 import kenlm
@@ -14,12 +15,14 @@ import pytest
 from moses_compat.files import streams
 from moses_compat.jobs import filter_bitext
 from moses_compat.measures import saved_scores
-from phrasetool.errors import DataError
+from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pair_classifier.model import PairClassifierModel
+from phrasetool.pair_classifier.settings import PairClassifierSettings
+from phrasetool.pair_classifier.training import fresh_classifier
 from tests.commands import read, run_inside, run_outside, write
 from tests.comparable_text import WORDS as STATIC_WORDS
 from tests.comparable_text import encoder_folder
-from tests.parallel_models import bert_folder, random_parallel_model, toy_lines
+from tests.parallel_models import FAST, bert_folder, random_parallel_model, toy_lines, toy_pairs
 from tests.variants import for_each
 
 ODD = [
@@ -215,6 +218,37 @@ def test_an_encoder_and_a_minimum_cosine(kept, tmp_path):
     assert (refused.code, "needs --threshold" in refused.message) == (2, True)
 
 
+def test_a_classifier_of_subword_units_reports_truncated_sentences(kept, tmp_path):
+    """The encoder reads 30 tokens, two of them special; the classifier reads 90 words."""
+    folder = bert_folder(tmp_path / "bert")
+    settings = PairClassifierSettings.from_options({**FAST, "max_length": 90}, encoder=f"hf:{folder}")
+    fresh = fresh_classifier(toy_pairs(20), settings)
+    thresholds = {"half": 0.5, "best": 0.5}
+    PairClassifierModel(
+        [], fresh.architecture, fresh.classifier.arrays(), 1.0, thresholds, {}, fresh.encoder
+    ).save(tmp_path / "m")  # fmt: skip
+    lines = [b"saa " * count + b"\n" for count in (27, 28, 29, 1)]
+    files = bitext(tmp_path / "b", (lines, [b"taa\n", b"taa\n", b"taa\n", b"tbb " * 91 + b"\n"]))
+    options = ("--threshold", 0, "--scores", tmp_path / "scores", "--force")
+    outcome = run_inside("filter-bitext", *files, "-m", tmp_path / "m", *options, *kept)
+    assert outcome.code == 0, outcome.err
+    assert [row[2] for row in rows(tmp_path / "scores")] == [b"-", b"-", b"long", b"long"]
+    assert "2 exceed the maximum length of the model and were truncated" in outcome.err
+    outcome = run_inside("mine", *files, "-m", tmp_path / "m", "-o", tmp_path / "mined")
+    assert "2 sentences exceed the encoder's maximum length and were truncated" in outcome.err
+
+
+def test_explaining_a_bitext_without_complete_pairs(kept, tmp_path):
+    random_parallel_model().save(tmp_path / "m")
+    files = bitext(tmp_path / "b", ([b"\n", b"saa\n"], [b"taa\n", b"\n"]))
+    options = ("--scores", tmp_path / "scores", "--explain", "--force", "-q")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        outcome = run_inside("filter-bitext", *files, "-m", tmp_path / "m", *kept, *options)
+    assert outcome.code == 0, outcome.err
+    assert [(row[0], row[5]) for row in rows(tmp_path / "scores")] == [(b"0.000000", b"0.000000")] * 2
+
+
 def test_subword_encoders_read_only_utf8(kept, tmp_path):
     folder = bert_folder(tmp_path / "bert")
     files = bitext(tmp_path / "b", ([b"saa\n", b"s\xff\n"], [b"taa\n", b"tbb\n"]))
@@ -306,7 +340,7 @@ def test_nothing_is_written_if_no_pair_is_kept(classifier_folder, kept, tmp_path
     assert outcome.code == 1
     assert "no pair of 600 reaches the threshold 1; the best has 0." in outcome.message
     assert (tmp_path / "ks").read_bytes() == b"old\n"
-    assert not (tmp_path / "kt").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ks", "s", "t"]
     assert run_inside(*arguments, "--force").code == 0
     assert (tmp_path / "ks").read_bytes() == (tmp_path / "kt").read_bytes() == b""
 
@@ -334,6 +368,30 @@ def test_each_half_is_scored_by_the_classifier_of_the_other(kept, tmp_path, monk
         sides = [[pair[side] for pair in pairs[start::2]] for side in range(2)]
         assert scores[start::2] == pytest.approx(random_parallel_model(seed).probabilities(*sides), abs=2e-5)
     assert not cross_training.classifier_folder(tmp_path / "ks").exists()
+
+
+def test_an_unfinished_training_on_another_bitext_is_refused(kept, tmp_path, monkeypatch):
+    from phrasetool.pair_classifier import settings as parallel_settings
+    from phrasetool_cli.progress import TerminalWatch
+
+    settings_class = parallel_settings.PairClassifierSettings
+    fast = {**FAST, "epochs": 2, "search_units": 0}
+    del fast["search_epochs"]
+    monkeypatch.setattr(parallel_settings, "PairClassifierSettings", lambda **options: settings_class(**fast))
+
+    def interrupt(self, message):
+        if "epoch 1/2" in message:
+            raise PhraseToolError("interrupted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TerminalWatch, "say", interrupt)
+        outcome = run_inside("filter-bitext", *bitext(tmp_path, dirty_lines(400)), "--cross-train", *kept)
+    assert (outcome.code, outcome.message) == (1, "phrasetool: interrupted"), outcome.err
+    outcome = run_inside("filter-bitext", *bitext(tmp_path, dirty_lines(400, 7)), "--cross-train", *kept)
+    assert outcome.code == 1
+    folder = tmp_path / "ks.classifiers"
+    assert f"{folder}/even/checkpoint.safetensors: cannot resume: the texts differ" in outcome.err
+    assert outcome.err.endswith(f"delete {folder} to start again\n")
 
 
 def test_classifiers_do_not_learn_from_dropped_copies(kept, tmp_path, monkeypatch):
@@ -386,7 +444,6 @@ def test_complete_cross_training_leaves_no_classifiers(tmp_path, monkeypatch):
 def test_cross_training_finds_wrong_pairs(kept, tmp_path, monkeypatch):
     """Both classifiers are trained, with settings that learn the toy language in seconds."""
     from phrasetool.pair_classifier import settings as parallel_settings
-    from tests.parallel_models import FAST
 
     fast = {**FAST, "epochs": 6, "search_units": 0}
     del fast["search_epochs"]
@@ -536,6 +593,16 @@ def test_language_models_keep_the_fluent_half(fluent, kept, tmp_path):
         lines = [row[column].decode() for row in result]
         expected = [good.score(line) * math.log(10) / (len(line.split()) + 1) for line in lines]
         assert scores[name] == pytest.approx(expected, abs=2e-5)
+
+
+def test_fluency_of_pairs_with_an_empty_side_is_not_written(fluent, kept, tmp_path):
+    source, target = write(tmp_path / "s", b"w1 w2\n\nw3\n"), write(tmp_path / "t", b"w1 w2\nw1 w2 w3\nw4\n")
+    options = ("--threshold", -9, "--scores", tmp_path / "scores", "--rejected", tmp_path / "rejected")
+    outcome = run_inside("filter-bitext", source, target, "--lm", fluent / "good.arpa", *options, *kept)
+    assert outcome.code == 0, outcome.err
+    scores = [row[0] for row in rows(tmp_path / "scores")]
+    assert (scores[1], float(scores[0]) < 0, float(scores[2]) < 0) == (b"-", True, True)
+    assert rows(tmp_path / "rejected") == [[b"empty", b"-", b"2", b"", b"w1 w2 w3"]]
 
 
 def test_language_models_score_escaped_words_as_written(kept, tmp_path):

@@ -19,13 +19,15 @@ from moses_compat.jobs.filter_bitext import (
     usual_lengths,
 )
 from phrasetool.errors import DataError
-from phrasetool.pair_classifier.bitext_scores import PairScores
+from phrasetool.pair_classifier.bitext_scores import ClassifierScorer, PairScores
 from phrasetool.smt.corpus.symbols import sentence_lengths
 from tests.commands import write
+from tests.parallel_models import random_parallel_model
 
 SOURCES = [b"a b\n", b"\n", b"x\n", b"same\n", b"a&amp;b  c\n", b"a b c d\n"]
 TARGETS = [b"A B\r\n", b"B\n", b"Y\n", b"same\n", b"a&b c\n", b"A\tB\n"]
 SCORES = np.array([0.5, np.nan, np.nan, 0.9, 0.2, 0.5], np.float32)
+LONG_PAIRS = np.array([False, False, False, False, False, True])
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +76,7 @@ def test_empty_files_have_no_blocks(tmp_path):
 
 def decisions_of(drop=False, blind=None):
     block = SentencePairs(10, SOURCES, TARGETS)
-    return PairDecisions.of(block, PairScores(SCORES, blind), 0.5, drop, 3)
+    return PairDecisions.of(block, PairScores(SCORES, blind), 0.5, drop, LONG_PAIRS)
 
 
 @pytest.mark.parametrize("drop", [False, True])
@@ -96,9 +98,19 @@ def test_decisions_and_their_reasons(drop):
 
 def test_pairs_beyond_the_share_are_counted():
     block = SentencePairs(0, [b"a\n", b"b\n"], [b"A\n", b"B\n"])
-    result = PairDecisions.of(block, PairScores(np.ones(2, np.float32)), 1.0, False, None, np.array([1]))
+    result = PairDecisions.of(
+        block, PairScores(np.ones(2, np.float32)), 1.0, False, np.zeros(2, np.bool_), np.array([1])
+    )
     assert result.notes == [(), (b"tie",)]
     assert result.counts.as_dict()["reasons"]["tie"] == 1
+
+
+def test_pairs_without_a_score_have_none_if_scores_are_not_probabilities():
+    block = SentencePairs(10, SOURCES, TARGETS)
+    result = PairDecisions.of(block, PairScores(SCORES), -9, False, LONG_PAIRS, unscored=b"-")
+    scores = [line.split(b"\t")[0] for line in result.score_lines().splitlines()]
+    assert scores == [b"0.500000", b"-", b"-", b"0.900000", b"0.200000", b"0.500000"]
+    assert [line.split(b"\t")[1] for line in result.rejected_lines().splitlines()] == [b"-", b"-"]
 
 
 def test_written_lines():
@@ -120,12 +132,12 @@ def test_written_lines():
 
 
 @pytest.mark.parametrize("space", [b"\xc2\xa0", b"\x0b", b"\r", b"\x1c", b"\xe3\x80\x80"])
-def test_the_decision_counts_words_like_the_classifier(space):
+def test_words_are_counted_like_those_that_the_classifier_reads(space):
     sentences = [b"a" + space + b"b c\n", b"a b c\n"]
     block = SentencePairs(0, sentences, [b"A\n", b"B\n"])
     assert sentence_lengths(block.written[0]).tolist() == [2, 3]
-    result = PairDecisions.of(block, PairScores(np.ones(2, np.float32), None), 0.5, False, 2)
-    assert result.notes == [(), (b"long",)]
+    scorer = ClassifierScorer(random_parallel_model(longest=2))
+    assert scorer.truncated(*block.written).tolist() == [False, True]
 
 
 def blocks(count, size=10):
