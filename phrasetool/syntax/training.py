@@ -222,7 +222,7 @@ def train_syntax(
     # The old and the new checkpoint, float32: parameters, two moments of Adam, and the best parameters.
     run.check_space(2 * 4 * sum(4 * array.size for array in initial.arrays.values()))
     languages = [bitext.languages for bitext in short]
-    examples, development = _examples(sentences, tagger, settings, initial, languages, (kept, held))
+    examples, development = _examples(sentences, tagger, settings, initial, languages, (kept, held), watch)
     watch.say(
         f"{len(examples):,} examples, {len(development):,} more as the development set; {len(initial.pieces):,} pieces"
     )
@@ -280,12 +280,16 @@ def _initial_network(
 
 def _examples(
     sentences: Sentences, tagger: TaggerModel, settings: SyntaxSettings, initial: _InitialNetwork,
-    languages: Sequence[tuple[str, str]], pairs: tuple[list[Int64Array], list[Int64Array]],
+    languages: Sequence[tuple[str, str]], pairs: tuple[list[Int64Array], list[Int64Array]], watch: Watch,
 ) -> tuple[SyntaxExamples, SyntaxExamples]:  # fmt: skip
     """Return the training examples and the development set."""
     texts, tags = piece_numbers(sentences, initial.pieces), tag_numbers(sentences, tagger)
     numbers = {language: number for number, language in enumerate(initial.targets)}
     longest = initial.shape.longest
+    if over_long := int((texts.lengths > longest).sum()):
+        watch.say(
+            f"{over_long:,} sentences of more than {longest:,} pieces, the most that the encoder reads, are left out"
+        )
     examples = directed_examples(texts, tags, pairs[0], numbers, languages, longest, settings.own_language)
     development = directed_examples(texts, tags, pairs[1], numbers, languages, longest)
     if not len(examples) or not len(development):

@@ -4,7 +4,7 @@ import pytest
 
 from phrasetool.syntax.model import SyntaxModel
 from phrasetool.syntax.settings import SIZES
-from tests.commands import run_inside, write
+from tests.commands import read, run_inside, write
 from tests.syntax_models import FAST, toy_lines
 
 OPTIONS = [argument for name, value in FAST.items() for argument in (f"--{name.replace('_', '-')}", value)]
@@ -51,6 +51,20 @@ def test_train_inspect_and_continue_training(bitext, toy_tagger_folder, tmp_path
     assert training["examples"] < model.training["examples"]
     refused = train(*bitext, "--tagger", toy_tagger_folder, *options, "--units", 3, "-o", tmp_path / "o")
     assert (refused.code, "the model of --start decides --units; leave it out" in refused.err) == (2, True)
+
+
+def test_sentences_of_too_many_pieces_are_counted(bitext, toy_tagger_folder, tmp_path):
+    """The encoder reads four pieces per word of the longest training sentence, and keeps this limit with --start."""
+    for file in bitext[2::2]:
+        file.write_bytes(read(file) + b" ".join([b"qxzj" * 20] * 8) + b"\n")
+    arguments = (*bitext, "--tagger", toy_tagger_folder, "--epochs", 1, "--min-length", 1)
+    outcome = train(*arguments, *OPTIONS, "--max-length", 9, "-o", tmp_path / "m")
+    assert outcome.code == 0, outcome.err
+    longest = SyntaxModel.load(tmp_path / "m").shape.longest
+    message = f"2 sentences of more than {longest} pieces, the most that the encoder reads, are left out"
+    assert message in outcome.err
+    again = train(*arguments, "--start", tmp_path / "m", "--max-length", 90, "-o", tmp_path / "n")
+    assert (again.code, message in again.err) == (0, True), again.err
 
 
 def test_texts_without_translations_are_learnt_with_their_own_tags(bitext, toy_tagger_folder, tmp_path):
