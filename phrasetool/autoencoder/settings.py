@@ -70,8 +70,9 @@ class TextArchitecture:
         if self.name not in _KINDS:
             raise ValueError(f"unknown architecture {self.name!r}; expected one of {', '.join(ARCHITECTURES)}")
         for name, least in (("word_units", 2), ("hidden", 2), ("heads", 1), ("feed_forward", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected at least {least}")
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise ValueError(f"{name} is {value!r}, expected at least {least}")
         if self.recurrent and self.hidden % 2:
             raise ValueError(f"hidden is {self.hidden}, expected an even number: an LSTM reads in two directions")
         if not self.recurrent and self.hidden % self.heads:

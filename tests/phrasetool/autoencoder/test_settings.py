@@ -14,6 +14,7 @@ from tests.phrasetool.autoencoder.small_autoencoders import architecture
         ({"name": "lstm", "hidden": 7}, "hidden is 7, expected an even number"),
         ({"word_units": 0}, "word_units is 0, expected at least 2"),
         ({"feed_forward": 0}, "feed_forward is 0, expected at least 1"),
+        ({"word_units": 2.5}, "word_units is 2.5, expected at least 2"),
     ],
 )
 def test_bad_dimensions_are_refused(changes, message):
