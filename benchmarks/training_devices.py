@@ -87,7 +87,7 @@ def tagger() -> str:
 
 def phrases(*options: str) -> Callable[[int], Sequence[str]]:
     """Return arguments for phrase pairs, with random vectors because word2vec is not part of an epoch."""
-    fixed = ("--vectors", "random", "--held-out", "0", "--patience", "1000", *options)
+    fixed = ("--vectors", "random", "--held-out", "0", *options)
     return lambda lines: ["phrases", head(reference() / "forced-pairs.gz", lines, "pairs"), *fixed]
 
 

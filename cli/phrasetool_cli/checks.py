@@ -62,7 +62,7 @@ def refuse_unused(reasons: Mapping[str, str]) -> None:
         click.UsageError: one of these options is on the command line.
     """
     context = click.get_current_context()
-    for parameter in context.command.params:
+    for parameter in context.command.get_params(context):
         if parameter.name in reasons and is_given(parameter.name):
             raise click.UsageError(f"{max(parameter.opts, key=len)} is for {reasons[parameter.name]}", context)
 

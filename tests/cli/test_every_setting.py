@@ -35,10 +35,11 @@ pytest.importorskip("transformers", reason="the extra `encoders` is not installe
 
 PAIRS = "phrases in/pairs --dimension 8 --epochs 3 --vectors random --batch-size 16 --threads 1"
 MEAN_MAX = "phrases in/pairs --architecture mean-max --dimension 8 --word-units 8 --heads 2 --epochs 2 --vectors random --batch-size 16 --threads 1"
+AUTOENCODER = "autoencoder in/text --word-units 8 --hidden 8 --heads 2 --epochs 1 --min-count 1 --batch-size 16 --threads 1 --force"
 # Kind, loss or encoder -> a command line that trains in seconds.
 BASES = {
     "phrases": PAIRS,
-    "autoencoder": "autoencoder in/text --word-units 8 --hidden 8 --heads 2 --epochs 1 --min-count 1 --batch-size 16 --threads 1 --force",
+    "autoencoder": AUTOENCODER,
     "translator": "translator in/train.de in/train.en --units 8 --word-units 8 --dimension 8 --epochs 1 --batch-size 16 --min-count 1 --threads 1",
     "bert": "bert in/train.de in/train.en --preset tiny --epochs 1 --vocabulary-size 60 --batch-tokens 256 --threads 1",
     "classifier": "classifier in/toy.s in/toy.t --word-units 8 --units 8 --hidden 8 --length-units 4 --batch-size 16 --epochs 1 --min-count 1 --search-units 8 --search-epochs 1 --threads 1 --force",
@@ -84,7 +85,8 @@ ROWS = {
     "mean-max": {"word_units": "6", "heads": "1", "feed_forward": "3", "dropout": "0.5", "layers": "trained"},
     "mean": {"transformation": ("phrases in/pairs --architecture mean --dimension 16 --epochs 2 --source-vectors in/vectors --target-vectors in/vectors --threads 1", "phrases in/pairs --architecture mean --dimension 16 --transformation identity --source-vectors in/vectors --target-vectors in/vectors --threads 1")},
     "autoencoder": {
-        "architecture": "lstm", "word_units": "6", "hidden": "6", "heads": "1", "feed_forward": "3", "dropout": "0.6",
+        "architecture": (AUTOENCODER.replace(" --heads 2", ""), AUTOENCODER.replace("--heads 2", "--architecture lstm")),
+        "word_units": "6", "hidden": "6", "heads": "1", "feed_forward": "3", "dropout": "0.6",
         "learning_rate": "0.02", "batch_size": "8", "epochs": "2", "clip": "0.01", "min_count": "200",
         "vocabulary_size": "5", "max_length": "3", "precision": PRECISION,
     },
@@ -104,7 +106,7 @@ ROWS = {
     },
     "classifier": {
         "preset": (HF, f"{HF} --preset paper"), "word_units": "6", "units": "6", "hidden": "6", "cell": "gru",
-        "layer": (HF, f"{HF} --layer static"), "length": "none", "length_units": "3", "characters": "0", "parts": "1",
+        "layer": (HF, f"{HF} --layer static"), "length": (BASES["classifier"].replace(" --length-units 4", ""), BASES["classifier"].replace("--length-units 4", "--length none")), "length_units": "3", "characters": "0", "parts": "1",
         "hidden_words": "0.9", "negatives": "2", "containment": "0", "contrast": "0", "contrast_temperature": "0.5",
         "search_units": "6", "search_epochs": "2", "dropout": "0.7", "output_dropout": "0.7", "learning_rate": "0.03",
         "layers_learning_rate": (f"{HF} --tune-embeddings", f"{HF} --tune-embeddings --layers-learning-rate 0.01"),

@@ -49,6 +49,13 @@ def test_a_text_from_standard_input_and_other_options(text, tmp_path):
         (b"a\n\nb\n", (), 1, ":2: the line is empty; leave out lines without a word"),
         (b"a b c\n", ("--max-length", "2"), 1, "no line has 2 words or fewer"),
         (b"a\n", ("--heads", "3"), 2, "3 heads cannot share 16 hidden units; heads can be 1, 2, 4, 8, 16"),
+        (b"a\n", ("--architecture", "lstm", "--heads", "2"), 2, "--heads is for self-attention; the architecture lstm"),
+        (
+            b"a\n",
+            ("--architecture", "lstm-mean-max", "--feed-forward", "9"),
+            2,
+            "--feed-forward is for self-attention; the architecture lstm-mean-max has none",
+        ),
         (b"a\n", ("--architecture", "rnn"), 2, "expected one of mean-max, mean, max, lstm-mean-max, lstm"),
         (b"a\n", ("--device", "quantum"), 1, "expected cpu, cuda or auto"),
         (b"a\n", ("--resume",), 1, "no checkpoint to resume from"),
@@ -69,7 +76,7 @@ def test_a_precision_that_the_processor_lacks_is_refused_at_once(tmp_path, monke
     text, target = (write(tmp_path / name, b"a b\n") for name in ("text", "other"))
     inputs = {
         "syntax": ("--language-bitext", "de", text, "en", target, "--tagger", tmp_path),
-        "classifier": (text, target),
+        "classifier": (text, target, "--embeddings", "hf:bert", "--tune-embeddings"),
     }
     arguments = (*inputs.get(kind, (text,)), "-o", tmp_path / "m", "--device", "cpu", "-q")
     outcome = run_inside("train", kind, *arguments, "--precision", "bfloat16")

@@ -85,6 +85,8 @@ def test_help_of_a_kind_loads_no_torch_and_ends_with_an_example(kind):
         (("--architecture", "mean-max", "--dimension", "31"), "an even dimension"),
         (("--architecture", "mean-max", "--alpha", "0.1"), "the encoder mean-max does not reconstruct"),
         (("--freeze-encoders", "--pretrain-epochs", "1"), "frozen encoders do not learn to reconstruct"),
+        (("--freeze-encoders", "--unknown-rate", "0.9"), "--unknown-rate is for encoders that are trained"),
+        (("--patience", "3"), "--patience is for --schedule constant"),
         (("--temperature", "0.01"), "temperature is 0.01, expected at least 0.03"),
         (("--temperature", "warm"), "'warm' is not a valid float"),
         (("--seed", "-1"), "-1 is not in the range"),

@@ -22,8 +22,15 @@ def files(tmp_path):
     return bitext("train", 300, 1), bitext("dev", 50, 2)
 
 
-def train(*arguments):
-    return run_inside("train", "classifier", "--threads", 1, *OPTIONS, *arguments)
+# Options without those of word vectors.
+FOLDER_OPTIONS = [
+    argument for pair in zip(OPTIONS[::2], OPTIONS[1::2], strict=True)
+    if pair[0] not in ("--word-units", "--min-count") for argument in pair
+]  # fmt: skip
+
+
+def train(*arguments, options=OPTIONS):
+    return run_inside("train", "classifier", "--threads", 1, *options, *arguments)
 
 
 def test_train_inspect_and_evaluate(files, tmp_path):
@@ -74,7 +81,7 @@ def test_a_model_does_not_need_the_folder_of_its_embeddings(files, tmp_path, opt
     (source, target), development = files
     folder = bert_folder(tmp_path / "bert")
     arguments = [source, target, "--dev", *development, "--embeddings", f"hf:{folder}", "--epochs", 1, *options]
-    outcome = train(*arguments, "-o", tmp_path / "m", "-q")
+    outcome = train(*arguments, "-o", tmp_path / "m", "-q", options=FOLDER_OPTIONS)
     assert (outcome.code, outcome.err) == (0, "")
     shutil.rmtree(folder)
     model = PairClassifierModel.load(tmp_path / "m")
@@ -99,6 +106,37 @@ def test_invalid_usage(files, tmp_path):
         ([source, target, "--embeddings", f"hf:{pickled}"], 1, "may hold code or a pickle"),
         ([source, target, "--embeddings", "mean"], 2, "embeddings is 'mean', expected words, word2vec or hf:FOLDER"),
         ([source, target, "--embeddings", "hf:"], 2, "embeddings is 'hf:', expected words, word2vec or hf:FOLDER"),
+        ([source, target, "--layer", "static"], 2, "--layer is for --embeddings hf:FOLDER"),
+        ([source, target, "--precision", "bfloat16"], 2, "--precision is for tuned layers of an encoder"),
+        ([source, target, "--characters", 0, "--parts", 5], 2, "--parts is for character n-grams; --characters is 0"),
+        ([source, target, "--length", "none"], 2, "--length-units is for --length concat or shared"),
+        ([source, target, "--length", "add"], 2, "--length-units is for --length concat or shared"),
+        ([source, target, "--search-units", 0], 2, "--search-epochs is for search vectors; --search-units is 0"),
+        (
+            [source, target, "--contrast", 0, "--contrast-temperature", 3],
+            2,
+            "--contrast-temperature is for the contrastive loss; --contrast is 0",
+        ),
+        *(
+            (
+                [source, target, "--embeddings", "hf:bert", *more],
+                2,
+                f"{more[0]} is for word vectors; hf:bert has its own",
+            )
+            for more in (
+                ("--word-units", 3),
+                ("--characters", 2),
+                ("--parts", 9),
+                ("--hidden-words", 0.3),
+                ("--min-count", 2),
+                ("--vocabulary-size", 9),
+            )
+        ),
+        (
+            [source, target, "--embeddings", "hf:bert", "--layers-learning-rate", 0.1],
+            2,
+            "--layers-learning-rate is for tuned layers of an encoder, which --tune-embeddings trains",
+        ),
         ([source, target, "--tune-embeddings"], 2, "--tune-embeddings is for --embeddings hf:FOLDER"),
         ([source, target, "--length", "yes"], 2, "length is 'yes'"),
         ([source, target, "--loss", "cosine"], 2, "--loss is for `train phrases or translator`"),
@@ -107,7 +145,8 @@ def test_invalid_usage(files, tmp_path):
         ([source, target, "--min-pair-count", 2], 2, "--min-pair-count is for phrase pairs, which have counts"),
         (["-", "-"], 2, "only one input can be standard input"),
     ):
-        outcome = train(*arguments, "-o", tmp_path / "m", "-q")
+        options = FOLDER_OPTIONS if "--embeddings" in arguments else OPTIONS
+        outcome = train(*arguments, "-o", tmp_path / "m", "-q", options=options)
         assert outcome.code == code, arguments
         assert message in outcome.err, arguments
         assert not (tmp_path / "m/config.json").exists()

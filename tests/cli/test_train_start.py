@@ -77,6 +77,7 @@ def test_one_autoencoder_and_no_freezing(files, tmp_path, layers):
         (("--architecture", "rae"), 2, "architecture is rae, but the autoencoder in"),
         (("--dimension", "48"), 2, "dimension is 48, but the autoencoder in"),
         (("--heads", "2"), 2, "heads is 2, but the autoencoder in"),
+        (("--vector-scale", "9"), 2, "--vector-scale is for new word vectors; autoencoders bring theirs"),
         (("--vectors", "centred"), 2, "autoencoders bring word vectors; leave out --vectors"),
         (("--source-text", "mono.gz"), 2, "--source-autoencoder brings word vectors; leave out --source-text"),
         (("--target-vectors", "v.txt"), 2, "--target-autoencoder brings word vectors; leave out --target-vectors"),

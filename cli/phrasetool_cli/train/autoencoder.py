@@ -8,6 +8,7 @@ import click
 
 from phrasetool.autoencoder.settings import AutoencoderSettings
 from phrasetool.errors import DataError
+from phrasetool_cli.checks import refuse_unused
 from phrasetool_cli.command import sections
 from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
 from phrasetool_cli.train.setting_options import SettingsCommand, declarations, settings_of
@@ -58,6 +59,9 @@ def _train(text: str, run: RunOptions, values: dict[str, Any]) -> AutoencoderMod
 
     watch = TerminalWatch(run.quiet)
     settings = settings_of(AutoencoderSettings, values, seed=run.seed)
+    if settings.shape.recurrent:
+        reason = f"self-attention; the architecture {settings.architecture} has none"
+        refuse_unused({"heads": reason, "feed_forward": reason})
     device = run.ready([text], settings.precision)
     torch.set_num_threads(run.threads)
     with TableProgress("read text", 0, run.quiet) as reading:

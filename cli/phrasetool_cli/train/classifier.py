@@ -9,6 +9,7 @@ import click
 
 from phrasetool.errors import DataError
 from phrasetool.pair_classifier.settings import FOLDER, WORD2VEC, WORDS, PairClassifierSettings
+from phrasetool_cli.checks import refuse_unused
 from phrasetool_cli.command import sections
 from phrasetool_cli.progress import TerminalWatch
 from phrasetool_cli.train.pair_files import PairFiles, dev_option, min_pair_count_option
@@ -100,6 +101,7 @@ def _train(inputs: ParallelInputs, run: RunOptions, values: dict[str, Any]) -> P
 
     watch = TerminalWatch(run.quiet)
     settings = settings_of(PairClassifierSettings, values, seed=run.seed, encoder=inputs.encoder, tuned=inputs.tuned)
+    refuse_unused(_without_effect(settings))
     device = run.ready(inputs.all, settings.precision)
     torch.set_num_threads(run.threads)
     check = None if settings.folder is None else _check_text
@@ -126,6 +128,28 @@ def _train(inputs: ParallelInputs, run: RunOptions, values: dict[str, Any]) -> P
             raise DataError(inputs.files[0], str(error)) from error
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
     return trained
+
+
+def _without_effect(settings: PairClassifierSettings) -> dict[str, str]:
+    """Return the settings that have no effect together with the others, and what each of them is for."""
+    reasons: dict[str, str] = {}
+    if not settings.characters:
+        reasons["parts"] = "character n-grams; --characters is 0"
+    if settings.folder is None:
+        reasons["layer"] = f"--embeddings {FOLDER}FOLDER"
+    else:
+        names = ("word_units", "characters", "parts", "hidden_words", "min_count", "vocabulary_size")
+        reasons.update(dict.fromkeys(names, f"word vectors; {settings.encoder} has its own subword units"))
+    if not settings.tuned or settings.layer == "static":
+        reason = "tuned layers of an encoder, which --tune-embeddings trains"
+        reasons.update({"layers_learning_rate": reason, "precision": reason})
+    if settings.length not in ("concat", "shared"):
+        reasons["length_units"] = "--length concat or shared"
+    if not settings.contrast:
+        reasons["contrast_temperature"] = "the contrastive loss; --contrast is 0"
+    if not settings.search_units:
+        reasons["search_epochs"] = "search vectors; --search-units is 0"
+    return reasons
 
 
 def _check_text(texts: TextPairs, files: tuple[str, ...]) -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool.options import registered
+from phrasetool.options import declared_options, registered
 from phrasetool.phrase_encoder.encoder import ENCODERS
 from phrasetool.phrase_encoder.losses import OBJECTIVES
 from phrasetool.phrase_encoder.settings import TrainingSettings, preset
+from phrasetool_cli.checks import refuse_unused
 from phrasetool_cli.command import sections, value_of
 from phrasetool_cli.train.pair_files import min_pair_count_option
 from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
@@ -153,6 +154,7 @@ def _train(
         settings = TrainingSettings.for_loss(**chosen)
     except ValueError as error:
         raise usage_error(error) from error
+    refuse_unused(_without_effect(settings, starts))
     run.ready([pairs, *(file for start in starts for file in start.files)])
     data, starts = with_known_words(_read(pairs, kept, watch, report_problem), settings, starts)
     if chosen["batch_size"] is None:
@@ -185,6 +187,22 @@ def _train(
         )
     tell(f"saved {trained.signature} to {run.folder} after {time.monotonic() - began:.0f} s")
     return trained
+
+
+def _without_effect(settings: TrainingSettings, starts: Sequence[Start]) -> dict[str, str]:
+    """Return the options that have no effect together with the others, and what each of them is for."""
+    reasons: dict[str, str] = {}
+    if not settings.kind.learns:
+        used = {"dimension", "vectors", "vector_scale", "calibration"}
+        names = {"loss", *settings.loss_options, *declared_options(TrainingSettings)} - used
+        reasons.update(dict.fromkeys(names, "training; with --transformation identity, nothing is trained"))
+    if settings.schedule != "constant":
+        reasons.setdefault("patience", "--schedule constant")
+    if settings.freeze_encoders:
+        reasons["unknown_rate"] = "encoders that are trained; with --freeze-encoders, they are not"
+    if all(start.autoencoder for start in starts):
+        reasons["vector_scale"] = "new word vectors; autoencoders bring theirs"
+    return reasons
 
 
 def _read(
