@@ -339,10 +339,15 @@ def train_model(
     training = {**settings.as_dict(), "pairs": len(pairs), "iterations_done": trainer.iteration, **run.record}
     vocabularies = pairs.source_vocabulary, pairs.target_vocabulary
     model = BilingualModel(*vocabularies, *trainer.parameters(), settings.kind, training)
-    if settings.calibration == PAIRS:
-        model.calibration = Calibration.fit(model.scorer().score_pairs, pairs.sources, pairs.targets, settings.seed)
+    _calibrate(model, pairs, settings)
     run.save(model)
     return model
+
+
+def _calibrate(model: BilingualModel, pairs: PhrasePairs, settings: TrainingSettings) -> None:
+    """Calibrate the cosines of a model on its training pairs, if the settings require it."""
+    if settings.calibration == PAIRS:
+        model.calibration = Calibration.fit(model.scorer().score_pairs, pairs.sources, pairs.targets, settings.seed)
 
 
 def _untrained(
@@ -356,6 +361,7 @@ def _untrained(
     training = {**settings.as_dict(), "pairs": len(pairs), "iterations_done": 0, **run.record}
     model = BilingualModel(pairs.source_vocabulary, pairs.target_vocabulary, *parameters, settings.kind, training)
     check_one_space(model, pairs, report_problem)
+    _calibrate(model, pairs, settings)
     write_log(run.folder, [])
     run.save(model)
     return model

@@ -56,6 +56,29 @@ def test_vectors_of_one_space_need_no_training(table, files, tmp_path):
         assert not same or st > 0.999
 
 
+def test_cosines_are_calibrated_on_the_pairs(tmp_path):
+    rng = np.random.default_rng(1)
+    vectors = rng.normal(size=(400, 8))
+    sides = [vectors + 0.3 * rng.normal(size=vectors.shape) for _ in range(2)]
+    files = [
+        vector_file(tmp_path / f"{side}.vec", [f"{side}{i}" for i in range(400)], rows)
+        for side, rows in zip("st", sides, strict=True)
+    ]
+    lines = [f"s{i} ||| t{i}\ns{i} s{i + 1} ||| t{i} t{i + 1}\n" for i in range(399)]
+    table = write(tmp_path / "table", "".join(lines).encode())
+    calibrations = {}
+    for option in ("pairs", "none"):
+        outcome = train(
+            table, tmp_path / option, files, "--transformation", "identity", "--calibration", option, "-q"
+        )  # fmt: skip
+        assert outcome.code == 0, outcome.err
+        calibrations[option] = BilingualModel.load(tmp_path / option).calibration
+    assert calibrations["none"] is None
+    # The cosines of random pairs are about 0.
+    assert calibrations["pairs"].random == pytest.approx(0, abs=0.1)
+    assert 0.3 < calibrations["pairs"].pair < 0.9
+
+
 def test_a_transformation_is_learnt(table, files, tmp_path):
     rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 8)))[0].astype(np.float32)
     files[1] = vector_file(tmp_path / "turned.vec", WORDS[1::2], MEANINGS @ rotation)
@@ -92,6 +115,28 @@ def test_words_without_a_vector_have_no_score(table, files, tmp_path):
         (("--architecture", "mean", "--transformation", "none"), "transformation is 'none', expected one of"),
         (("--architecture", "mean", "--alpha", "0.5"), "the encoder mean does not reconstruct"),
         (("--architecture", "mean", "--lambda-rec", "0.5"), "the layers of the encoder mean are not trained"),
+        *(
+            ((*identity, *more), f"{more[0]} is for training; with --transformation identity, nothing is trained")
+            for identity in [
+                (
+                    "--architecture",
+                    "mean",
+                    "--transformation",
+                    "identity",
+                    "--source-vectors",
+                    "v",
+                    "--target-vectors",
+                    "v",
+                )
+            ]
+            for more in [
+                ("--epochs", 99),
+                ("--loss", "max-margin"),
+                ("--learning-rate", 3),
+                ("--batch-size", 7),
+                ("--temperature", 0.2),
+            ]
+        ),
         (("--architecture", "mean", "--freeze-encoders"), "freeze_encoders is True, expected False: the encoder mean"),
     ],
 )
