@@ -44,6 +44,8 @@ class NearestPhrases:
     def nearest(self, words: Sequence[int], target: bool, count: int) -> tuple[list[Neighbour], list[Neighbour]]:
         """Return the nearest phrases of the same language (without the phrase itself), and of the other language.
 
+        The former are listed with their cosines, the latter with their similarities, as `BilingualScorer` returns them.
+
         Args:
             words: the phrase, in word ids.
             target: whether the phrase is of the target language.
@@ -62,9 +64,12 @@ class NearestPhrases:
         self, vector: FloatArray, side: int, count: int, leave_out: npt.NDArray[np.integer] | None
     ) -> list[Neighbour]:
         similarities = self._vectors[side] @ vector
+        order = np.argsort(-similarities, kind="stable")[: count + 1]
+        if leave_out is None:
+            self._scorer.calibrate(similarities[None])
         vocabulary = self._model.target_vocabulary if side else self._model.source_vocabulary
         nearest: list[Neighbour] = []
-        for i in np.argsort(-similarities, kind="stable")[: count + 1]:
+        for i in order:
             if leave_out is not None and np.array_equal(self._phrases[side][i], leave_out):
                 continue
             nearest.append(Neighbour(vocabulary.phrase(self._phrases[side][i]), float(similarities[i])))

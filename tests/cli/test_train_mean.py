@@ -92,7 +92,7 @@ def test_vectors_of_two_spaces_are_refused(tmp_path):
     rng = np.random.default_rng(4)
     pairs = sorted({tuple(rng.integers(0, 60, rng.integers(1, 5))) for _ in range(1000)})
     lines = [f"{' '.join(f's{i}' for i in pair)} ||| {' '.join(f't{i}' for i in pair)}\n" for pair in pairs]
-    table = write(tmp_path / "table", "".join(lines).encode())
+    table = write(tmp_path / "pairs", "".join(lines).encode())
     files = [vector_file(tmp_path / f"{side}.vec", [f"{side}{i}" for i in range(60)], rng.normal(size=(60, 8)))
              for side in "st"]  # fmt: skip
     outcome = train(table, tmp_path / "m", files, "--transformation", "identity", "-q")

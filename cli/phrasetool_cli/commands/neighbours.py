@@ -71,8 +71,8 @@ def command(
 ) -> None:  # fmt: skip
     """Show the nearest phrases or sentences.
 
-    With a phrase model, shows the phrases nearest to PHRASE in its own language, and those nearest to its
-    transformation in the other language.
+    With a phrase model, shows the phrases nearest to PHRASE in its own language by cosine, and those nearest to its
+    transformation in the other language by similarity, which is calibrated as in `phrasetool show`.
 
     With a translator, PHRASE is a sentence to translate: for each predicted vector, word by word, shows the nearest
     target words with their cosines.

@@ -1,8 +1,11 @@
+import copy
+
 import numpy as np
 import pytest
 
 from phrasetool.errors import PhraseToolError
 from phrasetool.phrase_encoder.neighbours import NearestPhrases, language_of
+from phrasetool.phrase_encoder.scoring import Calibration
 from phrasetool.phrases import Phrases
 
 # Word ids of the model that the tests share; 0 is the unknown word.
@@ -40,6 +43,17 @@ def test_the_nearest_of_both_languages(model, nearest, words, target):
             np.testing.assert_allclose(
                 [neighbour.similarity for neighbour in neighbours], [cosine for _, cosine in expected], atol=1e-6
             )
+
+
+def test_similarities_of_the_other_language_are_calibrated(model):
+    calibrated = copy.copy(model)
+    calibrated.calibration = Calibration(-0.2, 0.3)
+    sources, targets = Phrases.from_lists([[1, 2]] * 3), Phrases.from_lists([[1], [1, 3], [2]])
+    own, across = NearestPhrases(calibrated, Phrases.from_lists([[1, 2], [3, 4]]), targets).nearest([1, 2], False, 3)
+    expected = calibrated.scorer().score_pairs(sources, targets)[:, 0]
+    assert sorted(neighbour.similarity for neighbour in across) == pytest.approx(sorted(expected.tolist()), abs=1e-6)
+    (cosine,) = NearestPhrases(model, Phrases.from_lists([[1, 2], [3, 4]]), targets).nearest([1, 2], False, 3)[0]
+    assert own == [cosine]
 
 
 @pytest.mark.parametrize(
