@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moses_compat.corpora.training_pairs import UNCOUNTED, read_training_pairs
+from moses_compat.files.paths import refuse_overwriting
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.annotate import AnnotateCounts, AnnotateRequest, IniEdit, ini_of_table
 from moses_compat.jobs.annotate import annotate as annotate_files
@@ -169,7 +170,8 @@ def prune(
     Raises:
         DataError: a file is damaged, has a malformed line, or does not match the others; or, unless forced, the model
             does not match the table.
-        PhraseToolError: a file cannot be written, or the target size cannot be reached.
+        PhraseToolError: a file cannot be written; an output is an input or another output; or the target size cannot be
+            reached.
         UnusableRequest: a ValueError; options conflict, or the method needs another one.
         TypeError: an option is unknown.
 
@@ -196,6 +198,7 @@ def prune(
         os.fspath(table), output=os.fspath(output), target_size=target_size, max_bleu_loss=max_bleu_loss, scan=scan,
         **request_fields, **options,
     )  # fmt: skip
+    refuse_overwriting(*request.checked_files())
     decisions = Decisions()
     result = prune_files(request, watch, [decisions])
     return Pruned(result.statistics, result.signature, pd.DataFrame(decisions.joined()), result.orphans)
@@ -246,6 +249,7 @@ def annotate(
     Raises:
         DataError: a file is damaged, has a malformed line, or does not match the others; or, unless forced, a model
             does not match the table or annotated it before.
+        PhraseToolError: a file cannot be written, or an output is an input or another output.
         ValueError: there is nothing to append, or only one of the two inis was given.
 
     Examples:
@@ -256,9 +260,11 @@ def annotate(
     """
     if (moses_ini is None) != (moses_ini_out is None):
         raise ValueError("moses_ini and moses_ini_out must be given together")
-    edit = None
+    edit, outputs = None, [os.fspath(output), _text_path(moses_ini_out)]
+    refuse_overwriting([os.fspath(table), _text_path(forced_pairs), _text_path(moses_ini)], outputs)
     if moses_ini is not None and moses_ini_out is not None:
         ini = ini_of_table(os.fspath(table), os.fspath(moses_ini))
+        refuse_overwriting(ini.paths, outputs)
         edit = IniEdit.of(ini, os.fspath(table), os.fspath(output), os.fspath(moses_ini_out), weight)
     request = AnnotateRequest(
         os.fspath(table), os.fspath(output), [os.fspath(model) for model in models],
@@ -482,7 +488,8 @@ def tune(
 
     Raises:
         DataError: a file cannot be read, or the texts are of different lengths.
-        PhraseToolError: the ini cannot be written; or a check of the development set fails, see `DevelopmentCheck`.
+        PhraseToolError: the ini cannot be written, or is an input; or a check of the development set fails, see
+            `DevelopmentCheck`.
 
     Examples:
         >>> tuned = tune(demo_ini, "dev.zh", ["dev.en"], "tuned.ini", iterations=2)
@@ -496,6 +503,7 @@ def tune(
     files = [os.fspath(path) for path in references]
     settings = TuningOptions(**options)
     model = _model(moses_ini, table, search)
+    refuse_overwriting([os.fspath(source), *files, *model.kept_paths], [os.fspath(output)])
     text, truth = read_development_set(os.fspath(source), files)
     development = DevelopmentCheck(model, os.fspath(source), files, force, watch)
     development.texts(text, truth)

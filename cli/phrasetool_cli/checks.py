@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterable, Mapping
 
 import click
 from click.core import ParameterSource
-
-from phrasetool.errors import PhraseToolError
 
 
 def check_inputs(paths: Iterable[str | None]) -> None:
@@ -73,23 +69,6 @@ def refuse_unused_limits(cube: bool) -> None:
         refuse_unused({"pop_limit": "cube pruning; give --search cube, or leave it out"})
 
 
-def _status(path: str, descriptor: int) -> os.stat_result | None:
-    """Return the status of a file or pipe, for `-` of a descriptor; None if it is missing or anything else."""
-    try:
-        status = os.fstat(descriptor) if path == "-" else os.stat(path)
-    except OSError:
-        return None
-    return status if stat.S_ISREG(status.st_mode) or stat.S_ISFIFO(status.st_mode) else None
-
-
-def _is_redirected(output: str, other: str, descriptor: int) -> bool:
-    """Whether one of two paths is `-`, a standard stream redirected to or from the file or pipe of the other."""
-    if "-" not in (output, other):
-        return False
-    first, second = _status(output, 1), _status(other, descriptor)
-    return first is not None and second is not None and os.path.samestat(first, second)
-
-
 def check_outputs(inputs: Iterable[str | None], outputs: Iterable[str | None], *, folders: bool = False) -> None:
     """Refuse outputs that overwrite an input or a model, that are the same file, or that cannot be written.
 
@@ -101,20 +80,12 @@ def check_outputs(inputs: Iterable[str | None], outputs: Iterable[str | None], *
         click.UsageError: two inputs are standard input.
         PhraseToolError: an output is an input, another output or a file of a model, or cannot be written.
     """
-    from moses_compat.files.paths import model_of, same_file
+    from moses_compat.files.paths import refuse_overwriting
     from moses_compat.files.streams import check_writable
 
-    sources = [path for path in inputs if path is not None]
-    targets = [path for path in outputs if path is not None]
+    sources, targets = list(inputs), list(outputs)
     refuse_two_standard_inputs(sources)
-    for i, path in enumerate(targets):
-        for other in sources:
-            if same_file(path, other) or _is_redirected(path, other, 0):
-                raise PhraseToolError(f"{path}: the output is the input {other}; choose another name")
-        if folder := model_of(path):
-            raise PhraseToolError(f"{path}: the output is a file of the model in {folder}; choose another name")
-        for other in targets[:i]:
-            if same_file(path, other) or path == other == "-" or _is_redirected(path, other, 1):
-                raise PhraseToolError(f"{path}: two outputs go to one file")
+    refuse_overwriting(sources, targets)
     for path in targets if not folders else ():
-        check_writable(path)
+        if path is not None:
+            check_writable(path)

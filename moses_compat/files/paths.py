@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+from phrasetool.errors import PhraseToolError
 
 # Each listener is called with a message, such as `train.de: a byte order mark at its start was left out`.
 listeners: list[Callable[[str], None]] = []
@@ -79,6 +81,45 @@ def same_file(first: str, second: str) -> bool:
         return os.path.samefile(first, second)
     except OSError:
         return os.path.realpath(first) == os.path.realpath(second)
+
+
+def _status(path: str, descriptor: int) -> os.stat_result | None:
+    """Return the status of a file or pipe, for `-` of a descriptor; None if it is missing or anything else."""
+    try:
+        status = os.fstat(descriptor) if path == STANDARD else os.stat(path)
+    except OSError:
+        return None
+    return status if stat.S_ISREG(status.st_mode) or stat.S_ISFIFO(status.st_mode) else None
+
+
+def _is_redirected(output: str, other: str, descriptor: int) -> bool:
+    """Whether one of two paths is `-`, a standard stream redirected to or from the file or pipe of the other."""
+    if STANDARD not in (output, other):
+        return False
+    first, second = _status(output, 1), _status(other, descriptor)
+    return first is not None and second is not None and os.path.samestat(first, second)
+
+
+def refuse_overwriting(inputs: Iterable[str | None], outputs: Iterable[str | None]) -> None:
+    """Refuse outputs that overwrite an input or a model, or that are the same file.
+
+    Args:
+        inputs, outputs: files; None is skipped.
+
+    Raises:
+        PhraseToolError: an output is an input, another output or a file of a model.
+    """
+    sources = [path for path in inputs if path is not None]
+    targets = [path for path in outputs if path is not None]
+    for i, path in enumerate(targets):
+        for other in sources:
+            if same_file(path, other) or _is_redirected(path, other, 0):
+                raise PhraseToolError(f"{path}: the output is the input {other}; choose another name")
+        if folder := model_of(path):
+            raise PhraseToolError(f"{path}: the output is a file of the model in {folder}; choose another name")
+        for other in targets[:i]:
+            if same_file(path, other) or path == other == STANDARD or _is_redirected(path, other, 1):
+                raise PhraseToolError(f"{path}: two outputs go to one file")
 
 
 def model_of(path: str) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from moses_compat.files.finished_work import FinishedWork, described, settings_before, settings_of
 from moses_compat.files.packing import packing_for
-from moses_compat.files.paths import STANDARD, scratch_place
+from moses_compat.files.paths import STANDARD, same_file, scratch_place
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import CountUse
 from moses_compat.measures.similarities import EncoderRequest, parts_folder
@@ -420,6 +420,35 @@ class PruneRequest:
         if requested := self.requested_for_size:
             return lambda entries: requested
         return self.budget.with_table(measures).best
+
+    def checked_files(self) -> tuple[list[str | None], list[str | None]]:
+        """Return the files that no output may replace, and all outputs; see `refuse_overwriting`.
+
+        Raises:
+            DataError: the ini cannot be read.
+        """
+        saved = self.scores is not None and os.path.exists(self.scores)
+        inputs = [self.table, self.ini, self.reordering_table, self.forced_pairs, *(self.corpora or ())]
+        inputs += [*(self.dev or ()), self.scores if saved else None, *(self._files_of_ini() if self.ini else ())]
+        output = self.output if self.sweep is None else None
+        return inputs, [output, *self.outputs, None if saved else self.scores]
+
+    def _files_of_ini(self) -> list[str]:
+        """Return the files that the ini names, except the pruned tables, if it names these already."""
+        from moses_compat.ini.reading import read_moses_ini
+        from moses_compat.ini.tables import phrase_tables
+
+        assert self.ini is not None
+        ini = read_moses_ini(self.ini)
+        replaced = {feature.name: self.output for feature in phrase_tables(ini)}
+        replaced |= {one.name: self.reordering_out or "" for one in ini.features if one.kind == "LexicalReordering"}
+        kept = []
+        for feature in ini.features:
+            if path := feature.arguments.get("path"):
+                path = ini.resolve(path)
+                # Moses adds the ending automatically.
+                kept += [one for one in (path, f"{path}.gz") if not same_file(one, replaced.get(feature.name, ""))]
+        return kept
 
     @property
     def outputs(self) -> list[str | None]:

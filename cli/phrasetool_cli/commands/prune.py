@@ -48,7 +48,6 @@ from phrasetool_cli.summaries import (
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from moses_compat.ini.moses_ini import MosesIni
     from moses_compat.jobs.prune_request import PruneRequest
     from phrasetool.pipeline import Runner
     from phrasetool.pruning.protection import KeepBest
@@ -260,35 +259,10 @@ def _check_files(request: PruneRequest) -> None:
     Raises:
         PhraseToolError: an output is an input or another output, or cannot be written.
     """
-    saved = request.scores is not None and os.path.exists(request.scores)
-    inputs = [request.table, request.ini, request.reordering_table, request.forced_pairs]
     # Checked before the ini is read, which may be standard input itself.
-    refuse_two_standard_inputs(inputs)
-    if request.ini is not None:
-        from moses_compat.ini.reading import read_moses_ini
-
-        inputs += _kept_files(read_moses_ini(request.ini), request)
-    check_outputs(
-        [*inputs, request.scores if saved else None, *(request.corpora or ()), *(request.dev or ())],
-        [request.output if request.sweep is None else None, *request.outputs, None if saved else request.scores],
-        folders=os.path.isdir(request.table),
-    )
-
-
-def _kept_files(ini: MosesIni, request: PruneRequest) -> list[str]:
-    """Return the files of an ini that no output may overwrite: all but the pruned tables, if it names these already."""
-    from moses_compat.files.paths import same_file
-    from moses_compat.ini.tables import phrase_tables
-
-    replaced = {feature.name: request.output for feature in phrase_tables(ini)}
-    replaced |= {one.name: request.reordering_out or "" for one in ini.features if one.kind == "LexicalReordering"}
-    kept = []
-    for feature in ini.features:
-        if path := feature.arguments.get("path"):
-            path = ini.resolve(path)
-            # Moses adds the ending automatically.
-            kept += [one for one in (path, f"{path}.gz") if not same_file(one, replaced.get(feature.name, ""))]
-    return kept
+    refuse_two_standard_inputs([request.table, request.ini, request.reordering_table, request.forced_pairs])
+    inputs, outputs = request.checked_files()
+    check_outputs(inputs, outputs, folders=os.path.isdir(request.table))
 
 
 # If at least this share of a table is kept, similarity alone does as well as any other criterion.

@@ -4,6 +4,7 @@ import pytest
 
 import phrasetool
 from tests.commands import write
+from tests.small_experiment import write_experiment
 from tests.variants import for_each
 
 LINE = b"a ||| x ||| 0.5 0.5\nb ||| y ||| 0.25 0.5\n"
@@ -31,6 +32,37 @@ def test_prune(tmp_path, options, error, message):
     with pytest.raises(error, match=message):
         phrasetool.prune(table, tmp_path / "out", **SIMILAR, **options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["table"]
+
+
+INPUT, TWICE = "the output is the input", "two outputs go to one file"
+
+
+@for_each(
+    ("function", "arguments", "options", "message"),
+    [
+        ("prune", ("table.gz", "table.gz"), {}, f"table.gz: {INPUT} table.gz"),
+        ("prune", ("table.gz", "./out"), {"rejected": "out"}, f"out: {TWICE}"),
+        ("prune", ("table.gz", "out"), {"reordering_table": "ro", "reordering_out": "out"}, f"out: {TWICE}"),
+        ("prune", ("table.gz", "out"), {"reordering_table": "ro", "reordering_out": "ro"}, f"ro: {INPUT} ro"),
+        ("prune", ("table.gz", "moses.ini"), {"moses_ini": "moses.ini"}, f"moses.ini: {INPUT} moses.ini"),
+        ("prune", ("table.gz", "lm.arpa"), {"moses_ini": "moses.ini"}, f"lm.arpa: {INPUT} lm.arpa"),
+        ("annotate", ("table.gz", "table.gz"), {}, f"table.gz: {INPUT} table.gz"),
+        ("annotate", ("table.gz", "out"), {"moses_ini": "moses.ini", "moses_ini_out": "out"}, f"out: {TWICE}"),
+        ("annotate", ("table.gz", "out"), {"moses_ini": "moses.ini", "moses_ini_out": "lm.arpa"},
+         f"lm.arpa: {INPUT} lm.arpa"),
+        ("tune", ("moses.ini", "dev.src", ["dev.trg"], "dev.trg"), {}, f"dev.trg: {INPUT} dev.trg"),
+        ("tune", ("moses.ini", "dev.src", ["dev.trg"], "lm.arpa"), {}, f"lm.arpa: {INPUT} lm.arpa"),
+    ],
+)  # fmt: skip
+def test_outputs_that_are_inputs_or_other_outputs(tmp_path, monkeypatch, function, arguments, options, message):
+    write_experiment(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "ro", b"a ||| x ||| 0.5 0.5\n")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    always = {"prune": {"target_size": 0.5, "method": "random"}, "annotate": {"smoothing": "kneser-ney"}}
+    with pytest.raises(phrasetool.PhraseToolError, match=f"^(./)?{message}"):
+        getattr(phrasetool, function)(*arguments, **always.get(function, {}), **options)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 
 def test_annotate(tmp_path):
