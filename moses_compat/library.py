@@ -55,6 +55,13 @@ def _text_paths(pair: tuple[StrPath, StrPath] | None) -> tuple[str, str] | None:
     return None if pair is None else (os.fspath(pair[0]), os.fspath(pair[1]))
 
 
+def _refuse_below_one(numbers: Mapping[str, int]) -> None:
+    """Refuse sizes with which reading a table would never end."""
+    for name, number in numbers.items():
+        if number < 1:
+            raise ValueError(f"{name} is {number}, expected at least 1")
+
+
 def read_table(path: StrPath, *, threads: int = 1) -> pd.DataFrame:
     """Read a phrase table into one data frame.
 
@@ -93,6 +100,7 @@ def table_blocks(path: StrPath, *, block_bytes: int = BLOCK_BYTES, threads: int 
 
     Raises:
         DataError: the file is damaged or is not a phrase table in text form.
+        ValueError: `block_bytes` or `threads` is below 1.
 
     Examples:
         >>> sum(len(block) for block in table_blocks(demo_table)) == len(read_table(demo_table))
@@ -100,6 +108,7 @@ def table_blocks(path: StrPath, *, block_bytes: int = BLOCK_BYTES, threads: int 
     """
     from moses_compat.tables.parquet import TableBatches
 
+    _refuse_below_one({"block_bytes": block_bytes})
     with Input(os.fspath(path)) as source:
         batches = TableBatches(source, block_bytes)
         columns = [name for name in batches.schema.names if name not in _FOR_WRITING]
@@ -194,6 +203,7 @@ def prune(
     if threshold is not None:
         request_fields["threshold"] = Threshold(str(threshold))
     scan = TableScan(**{name: options.pop(name) for name in _SCAN_OPTIONS if name in options})
+    _refuse_below_one({"block_bytes": scan.block_bytes, "max_line": scan.max_line})
     request = PruneRequest(
         os.fspath(table), output=os.fspath(output), target_size=target_size, max_bleu_loss=max_bleu_loss, scan=scan,
         **request_fields, **options,

@@ -191,6 +191,8 @@ class PruneRequest:
             raise UnusableRequest("{scores} and {columns} are two sources of similarities; give one")
         if self.encoder and self.columns:
             raise UnusableRequest("{encoder} and {columns} are two sources of similarities; give one")
+        if self.columns and min(self.columns) < 0:
+            raise UnusableRequest(f"{{columns}} are positions of scores, counted from 0, not {self.columns}")
 
     def _check_cut(self, method: Method) -> None:
         """Check that exactly one option determines how much is removed, with a valid value for the method."""

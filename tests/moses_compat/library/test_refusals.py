@@ -25,13 +25,21 @@ SIMILAR = {"columns": (0, 1), "scale": "raw"}
         ({"threshold": 0.3, "corpora": ("a", "b")}, TypeError, "no option 'corpora'"),
         ({"threshold": 0.3, "nothing": 1}, TypeError, "nothing"),
         ({"threshold": "x"}, ValueError, "not a number"),
+        ({"threshold": 0.3, "block_bytes": 0}, ValueError, "^block_bytes is 0, expected at least 1$"),
+        ({"threshold": 0.3, "max_line": 0}, ValueError, "^max_line is 0, expected at least 1$"),
+        ({"threshold": 0.3, "columns": (1, -1)}, ValueError, r"^columns are positions .*, not \(1, -1\)$"),
     ],
 )
 def test_prune(tmp_path, options, error, message):
     table = write(tmp_path / "table", LINE)
     with pytest.raises(error, match=message):
-        phrasetool.prune(table, tmp_path / "out", **SIMILAR, **options)
+        phrasetool.prune(table, tmp_path / "out", **SIMILAR | options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["table"]
+
+
+def test_table_blocks(tmp_path):
+    with pytest.raises(ValueError, match=r"^block_bytes is -1, expected at least 1$"):
+        next(phrasetool.table_blocks(write(tmp_path / "table", LINE), block_bytes=-1))
 
 
 INPUT, TWICE = "the output is the input", "two outputs go to one file"
