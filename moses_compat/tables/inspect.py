@@ -379,12 +379,13 @@ def _note_duplicates(part: TableSummary, hashes: Int64Array, sizes: Int64Array, 
 
 
 def _note_factors(total: TableSummary, tokens: Int64Array, first_lines: Int64Array) -> None:
-    """Record the most frequent number of factors of each side, and tokens with more or fewer factors."""
+    """Record the most frequent number of factors of each side, tokens with others, and those with too many."""
     factors = [int(side[1:].argmax()) + 1 for side in tokens]
     total.factors = factors[0], factors[1]
     for side, (name, most) in enumerate(zip(("source", "target"), factors, strict=True)):
         for count in range(1, odd.MOST_FACTORS + 1):
-            if tokens[side, count] and count != most:
+            # Too many factors remain too many if most tokens have them.
+            if tokens[side, count] and (count != most or count == odd.MOST_FACTORS):
                 kind = "too few factors" if count < most else "stray |"
                 kind = "too many factors" if count == odd.MOST_FACTORS else kind
                 total.note(f"{kind} in a {name}", int(tokens[side, count]), int(first_lines[side, count]))
@@ -482,17 +483,15 @@ _SHORT = {
 }
 _BAD_ALIGNMENT = {"bad alignment": "the alignment field holds more than source-target points"}
 _NO_POINTS = {"bad alignment": "an alignment that is not a list of points is not read as one"}
-_CUT = {
-    f"{kind} in a {side}": f"| in a {side} token that the others lack: the token is cut there"
-    for side in ("source", "target")
-    for kind in ("stray |", "too many factors")
+_SIDES = ("source", "target")
+_STRAY = {
+    f"stray | in a {side}": f"| in a {side} token that the others lack: the token is cut there" for side in _SIDES
 }
+_TOO_MANY = {f"too many factors in a {side}": f"a {side} token with more than 4 factors" for side in _SIDES}
 _FACTORS = {
-    f"{kind} in a {side}": f"a {side} token with {words}"
-    for side in ("source", "target")
-    for kind, words in (("too many factors", "more than 4 factors"), ("too few factors", "fewer factors than others"))
+    **_TOO_MANY,
+    **{f"too few factors in a {side}": f"a {side} token with fewer factors than others" for side in _SIDES},
 }
-_STRAY = {key: reason for key, reason in _CUT.items() if key.startswith("stray")}
 _DROPS = {
     "sparse scores": "sparse scores are left out",
     "properties": "properties are left out",
@@ -556,7 +555,7 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             "out of order without blanks": "not sorted: sort with LC_ALL=C",
             "alignment beyond the tokens": "an alignment point lies beyond the phrase, whose entry is lost",
             "gap inside a phrase": "two spaces or a tab between tokens, which hide the entry",
-            **{key: reason for key, reason in _FACTORS.items() if key.startswith("too many")},
+            **_TOO_MANY,
         },
         {
             "no alignment": "no alignment: needs -encoding None",
@@ -578,13 +577,15 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             "empty target": "an empty target, which the decoder refuses",
             "alignment beyond the target": "an alignment point beyond the target, at which the decoder crashes",
             "empty brackets": "a token of empty brackets, which its vocabulary cannot hold",
-            **{key: "a target token with more factors than others" for key in _CUT if key.endswith("target")},
+            "stray | in a target": "a target token with more factors than others",
+            "too many factors in a target": _TOO_MANY["too many factors in a target"],
         },
         {
             "out of order": "not sorted: it fails where the first words of a source come back",
             "token in brackets": "the brackets of a token in brackets are removed",
             **_MARK, **_ZERO, **_BEYOND_FLOAT, **_NO_POINTS,
-            **{key: reason for key, reason in _CUT.items() if key.endswith("source")},
+            "stray | in a source": _STRAY["stray | in a source"],
+            "too many factors in a source": _TOO_MANY["too many factors in a source"],
             "score is NaN": "a score that is NaN is read as 0",
         },
     ),
@@ -598,7 +599,7 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             "score is NaN": "a score is NaN",
             "too many beginnings": "its hash table has room for 1.2 keys a source, and these rules need more",
         },
-        {**_MARK, **_ZERO, **_INFINITE, **_JUNK, **_CUT, **_DROPS, **_NO_POINTS},
+        {**_MARK, **_ZERO, **_INFINITE, **_JUNK, **_STRAY, **_TOO_MANY, **_DROPS, **_NO_POINTS},
     ),
 }  # fmt: skip
 

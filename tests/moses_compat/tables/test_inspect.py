@@ -391,6 +391,14 @@ def test_loaders_of_factored_tables(tmp_path):
     assert judge(tmp_path, TABLES["two counts"])["processPhraseTableMin"].options == "-nscores 5 -rankscore 2"
 
 
+def test_too_many_factors_in_most_tokens(tmp_path):
+    for side, table in {"source": b"a|b|c|d|e ||| x", "target": b"x ||| a|b|c|d|e|f"}.items():
+        result = judge(tmp_path, table + b" ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 1 1 1\n")
+        assert result["moses"].answer == "no"
+        assert [one.reason for one in result["moses"].objections] == [f"a {side} token with more than 4 factors"]
+        assert result["CreateOnDiskPt"].answer == ("no" if side == "target" else "yes, but")
+
+
 def test_no_table(tmp_path):
     for text in (OTHER_FILES["lexical"], TABLES["empty"]):
         assert judge(tmp_path, text) == {}
