@@ -165,6 +165,9 @@ class PhraseModel(LibraryModel[BilingualModel]):
         Returns:
             Columns `phrase` and `similarity`, the most similar first, ties in the order of the candidates.
 
+        Raises:
+            ValueError: `side` or `among` is invalid, or `count` is negative.
+
         Examples:
             >>> neighbours = load_model(demo_model).nearest("经济", ["weather", "economy", "the economy"], 2)
             >>> sorted(neighbours.phrase)
@@ -172,6 +175,8 @@ class PhraseModel(LibraryModel[BilingualModel]):
         """
         import pandas as pd
 
+        if count < 0:
+            raise ValueError(f"count is {count}, expected at least 0")
         texts = list(candidates)
         vector = self.encode([phrase], side, transformed=side != among)[0]
         similarities = self.encode(texts, among) @ vector

@@ -138,7 +138,12 @@ class PairClassifier(LibraryModel["PairClassifierModel"]):
 
         Returns:
             float32, shape (N, dimension); zeros for a sentence without known words.
+
+        Raises:
+            ValueError: `side` is invalid.
         """
+        if side not in ("source", "target"):
+            raise ValueError(f"unknown side {side!r}; expected source or target")
         return self.model.encode(_lines(sentences), side)
 
     def probability(self, sources: Iterable[str], targets: Iterable[str]) -> FloatArray:

@@ -145,12 +145,16 @@ def evaluate(
         runs: number of translations of each system.
 
     Raises:
-        ValueError: no lines, numbers of lines that differ, an unknown name, a seed below 1, or a number of translations
-            that is not a multiple of the runs.
+        ValueError: no lines, numbers of lines that differ, an unknown name, `samples` or `seed` below 1, or a number
+            of translations that is not a multiple of the runs.
     """
     sizes = {len(lines) for lines in (*hypotheses, *references)}
     if not hypotheses or not references or len(sizes) != 1 or sizes == {0}:
         raise ValueError(f"all texts must have the same number of lines, at least 1, got {sorted(sizes)}")
+    if test not in TESTS:
+        raise ValueError(f"{test!r} is not one of {', '.join(TESTS)}")
+    if samples is not None and samples < 1:
+        raise ValueError(f"samples is {samples}, expected at least 1")
     if seed < 1:
         raise ValueError("the seed must be at least 1")
     if runs < 1 or len(hypotheses) % runs:
@@ -181,6 +185,8 @@ def _scorer(name: str, tokenize: str) -> Any:
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
 
+    if tokenize not in BLEU.TOKENIZERS:
+        raise ValueError(f"{tokenize!r} is not one of {', '.join(BLEU.TOKENIZERS)}")
     if name == "bleu":
         # `force`: no warning about tokenised text; the report has its own.
         return _with_float_scores(BLEU)(tokenize=tokenize, force=True)

@@ -92,6 +92,12 @@ def test_unknown_sides_are_refused(phrase_model):
             call()
 
 
+def test_a_negative_number_of_neighbours(phrase_model):
+    assert len(phrase_model.nearest("das", ["the", "a"], count=0)) == 0
+    with pytest.raises(ValueError, match=r"^count is -1, expected at least 0$"):
+        phrase_model.nearest("das", ["the", "a"], count=-1)
+
+
 def test_pairs_need_both_sides(phrase_model):
     with pytest.raises(ValueError, match="2 sources and 1 targets"):
         phrase_model.similarity(["das", "haus"], ["the"])

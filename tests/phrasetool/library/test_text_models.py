@@ -101,6 +101,8 @@ def test_probabilities_of_pairs(at, tmp_path):
     assert np.isnan(model.probability([""], [sides[1][0]])).all()
     with pytest.raises(ValueError, match="1 sources and 2 targets"):
         model.probability(["a"], ["b", "c"])
+    with pytest.raises(ValueError, match=r"^unknown side 'foo'; expected source or target$"):
+        model.encode(["a"], "foo")
 
 
 def test_syntax_vectors(at):

@@ -202,6 +202,13 @@ def test_texts_of_different_length_are_refused(arguments, message):
 def test_unknown_names_and_seeds_are_refused():
     with pytest.raises(ValueError, match="'meteor' is not one of bleu, chrf, ter"):
         evaluate([["a"]], [["a"]], metrics=["meteor"])
+    with pytest.raises(ValueError, match="'foo' is not one of none, "):
+        evaluate([["a"]], [["a"]], tokenize="foo")
+    with pytest.raises(ValueError, match="'foo' is not one of bootstrap, approximate-randomization"):
+        evaluate([["a"]], [["a"]], test="foo")
+    for samples in (-5, 0):
+        with pytest.raises(ValueError, match=f"samples is {samples}, expected at least 1"):
+            evaluate([["a"]], [["a"]], samples=samples)
     with pytest.raises(ValueError, match="seed"):
         evaluate([["a"]], [["a"]], seed=0)
 
