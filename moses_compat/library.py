@@ -21,9 +21,9 @@ from moses_compat.lines.counts import CountTally
 from moses_compat.measures.similarities import EncoderRequest
 from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
 from phrasetool.disk.folders import scratch_folder
-from phrasetool.errors import DataError
 from phrasetool.library.models import PhraseModel
-from phrasetool.nn.device import one_torch_thread
+from phrasetool.nn.device import choose_device, one_torch_thread
+from phrasetool.phrase_encoder.model import CPU
 from phrasetool.pruning.statistics import PruneStatistics
 from phrasetool.pruning.thresholds import Threshold
 from phrasetool.watch import SILENT, Watch
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from phrasetool.training.data import PhrasePairs
 
 StrPath = str | os.PathLike[str]
-# Fields of `PruneRequest` that have other names in `prune`, or that are only for pruning to several sizes.
-_UNSUPPORTED_OPTIONS = {"ini", "corpora", "model_folder", "sweep", "sorted_table", "scan"}
+# Fields of `PruneRequest` that have other names in `prune`, that are only for pruning to several sizes, or with which
+# `Pruned.entries` would not be in the order of the table.
+_UNSUPPORTED_OPTIONS = {"ini", "corpora", "model_folder", "sweep", "sort", "sorted_table", "scan"}
 # Options of `prune` that are fields of `TableScan`.
 _SCAN_OPTIONS = ("threads", "block_bytes", "on_error", "allow_empty", "force", "max_line", "runner")
 # Columns of a table in Parquet that are needed only to write a byte-identical text table.
@@ -182,6 +183,7 @@ def prune(
         PhraseToolError: a file cannot be written; an output is an input or another output; or the target size cannot be
             reached.
         UnusableRequest: a ValueError; options conflict, or the method needs another one.
+        DeviceError: `device` is unknown or does not exist.
         TypeError: an option is unknown.
 
     Examples:
@@ -193,6 +195,10 @@ def prune(
 
     if wrong := sorted(set(options) & _UNSUPPORTED_OPTIONS):
         raise TypeError(f"prune() has no option {wrong[0]!r}")
+    options = {name: os.fspath(value) if isinstance(value, os.PathLike) else value for name, value in options.items()}
+    # The CPU does not need torch.
+    if options.get("device", CPU) != CPU:
+        options["device"] = str(choose_device(options["device"]))
     request_fields: dict[str, Any] = {
         "ini": _text_path(moses_ini), "forced_pairs": _text_path(forced_pairs),
         "corpora": _text_paths(corpus), "dev": _text_paths(dev),
@@ -260,7 +266,8 @@ def annotate(
         DataError: a file is damaged, has a malformed line, or does not match the others; or, unless forced, a model
             does not match the table or annotated it before.
         PhraseToolError: a file cannot be written, or an output is an input or another output.
-        ValueError: there is nothing to append, or only one of the two inis was given.
+        ValueError: there is nothing to append; only one of the two inis was given; or `scale`, `reading` or `weight` is
+            invalid.
 
     Examples:
         >>> annotate(demo_table, "annotated.gz", [demo_model], smoothing="kneser-ney").scores
@@ -270,6 +277,8 @@ def annotate(
     """
     if (moses_ini is None) != (moses_ini_out is None):
         raise ValueError("moses_ini and moses_ini_out must be given together")
+    if isinstance(models, str | os.PathLike):
+        raise TypeError("expected several models, found one path")
     edit, outputs = None, [os.fspath(output), _text_path(moses_ini_out)]
     refuse_overwriting([os.fspath(table), _text_path(forced_pairs), _text_path(moses_ini)], outputs)
     if moses_ini is not None and moses_ini_out is not None:
@@ -333,7 +342,6 @@ def train(
         >>> model.dimension
         8
     """
-    from phrasetool.nn.device import choose_device
     from phrasetool.phrase_encoder.settings import TrainingSettings
     from phrasetool.phrase_encoder.start import Start, start_parameters, with_known_words
     from phrasetool.phrase_encoder.trainer import choose_training_device, train_model
@@ -364,9 +372,11 @@ def train(
     return PhraseModel(trained)
 
 
-def _read(pairs: StrPath | Iterable[Pair], max_length: int, min_count: float, watch: Watch) -> PhrasePairs:
+def _read(
+    pairs: StrPath | Iterable[Pair], max_length: int, min_count: float, watch: Watch, name: str | None = None
+) -> PhrasePairs:
     if isinstance(pairs, str | os.PathLike):
-        with Input(os.fspath(pairs)) as source, watch.file("read pairs", source.size()) as progress:
+        with Input(os.fspath(pairs), name) as source, watch.file("read pairs", source.size()) as progress:
 
             def counted(tally: CountTally) -> None:
                 for sentence in tally.sentences(UNCOUNTED):
@@ -384,11 +394,8 @@ def _read(pairs: StrPath | Iterable[Pair], max_length: int, min_count: float, wa
                 if any("|||" in phrase or "\n" in phrase for phrase in pair[:2]):
                     raise ValueError(f"a phrase with a line feed or ||| in it: {pair[:2]}")
                 file.write(" ||| ".join(map(str, pair)) + "\n")
-        try:
-            return _read(path, max_length, min_count, watch)
-        except DataError as error:
-            # The temporary file is an internal detail; the caller passed pairs.
-            raise DataError("the pairs", str(error).removeprefix(f"{path}: ")) from error
+        # The temporary file is an internal detail; the caller passed pairs.
+        return _read(path, max_length, min_count, watch, "the pairs")
 
 
 def _model(
@@ -428,7 +435,7 @@ def decode(
     Raises:
         DataError: the ini or a file that it names cannot be read, or uses an unsupported feature.
         PhraseToolError: less than 30 % of the tokens are in the table, or few of its words in the language model.
-        ValueError: a sentence has a line feed in it.
+        ValueError: a sentence has a line feed or a carriage return in it.
 
     Examples:
         >>> decode(["经济 发展"], demo_ini)[0].split() != []
@@ -440,8 +447,8 @@ def decode(
     if isinstance(sentences, str):
         raise TypeError("expected several sentences, found one string")
     lines = list(sentences)
-    if any("\n" in line for line in lines):
-        raise ValueError("a sentence has a line feed in it")
+    if any("\n" in line or "\r" in line for line in lines):
+        raise ValueError("a sentence has a line feed or a carriage return in it")
     model = _model(moses_ini, table, search, printed=True)
     with watch.reading(model.tables) as progress:
         text = surface_words("".join(f"{line}\n" for line in lines).encode())
@@ -500,6 +507,7 @@ def tune(
         DataError: a file cannot be read, or the texts are of different lengths.
         PhraseToolError: the ini cannot be written, or is an input; or a check of the development set fails, see
             `DevelopmentCheck`.
+        ValueError: there is no reference.
 
     Examples:
         >>> tuned = tune(demo_ini, "dev.zh", ["dev.en"], "tuned.ini", iterations=2)
@@ -510,7 +518,11 @@ def tune(
     from moses_compat.ini.moses_ini import ENCODING
     from moses_compat.jobs.tune import TuningOptions, checked_start, read_development_set, tune_model, tuned_ini
 
+    if isinstance(references, str | os.PathLike):
+        raise TypeError("expected several references, found one path")
     files = [os.fspath(path) for path in references]
+    if not files:
+        raise ValueError("expected at least one reference")
     settings = TuningOptions(**options)
     model = _model(moses_ini, table, search)
     refuse_overwriting([os.fspath(source), *files, *model.kept_paths], [os.fspath(output)])

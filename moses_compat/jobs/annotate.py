@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +23,7 @@ from moses_compat.ini.moses_ini import ENCODING, FeatureLine, MosesIni
 from moses_compat.ini.reading import parse_moses_ini, read_moses_ini
 from moses_compat.ini.tables import check_table, find_table
 from moses_compat.lines.insert_scores import (
+    SCALES,
     SOFTMAX,
     annotated_lines,
     least_probability,
@@ -50,6 +52,7 @@ from phrasetool.models.fit import ModelCompatibility
 from phrasetool.phrase_encoder.model import CPU
 from phrasetool.phrases import ByteArray, DoubleArray
 from phrasetool.smt.extraction.smoothing import candidate_probabilities, forced_probabilities
+from phrasetool.translator.settings import READINGS
 from phrasetool.watch import SILENT, Watch
 
 if TYPE_CHECKING:
@@ -235,6 +238,9 @@ class IniEdit:
         output: the ini to write.
         weight: weight of each new column.
         relative: whether paths become relative to the folder of the written ini.
+
+    Raises:
+        ValueError: the weight is not a finite number.
     """
 
     ini: MosesIni
@@ -243,6 +249,10 @@ class IniEdit:
     output: str
     weight: float = 0.0
     relative: bool = False
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.weight):
+            raise ValueError(f"the weight is {self.weight}, expected a finite number")
 
     @classmethod
     def of(cls, ini: MosesIni, table: str, annotated: str, output: str, weight: float = 0.0) -> IniEdit:
@@ -306,6 +316,9 @@ class AnnotateRequest:
         resume: whether to store finished results next to the output, and to reuse those of an interrupted run.
         likelihood: the columns of syntactic encoders; only the cosine if None.
         device: the device that encodes phrases, see `BilingualModel.scorer`.
+
+    Raises:
+        ValueError: `scale` or `reading` has another value.
     """
 
     table: str
@@ -321,6 +334,12 @@ class AnnotateRequest:
     resume: bool = False
     likelihood: LikelihoodRequest | None = None
     device: str = CPU
+
+    def __post_init__(self) -> None:
+        if self.scale not in (scales := (*SCALES, SOFTMAX)):
+            raise ValueError(f"unknown scale {self.scale!r}; expected one of {', '.join(scales)}")
+        if self.reading not in READINGS:
+            raise ValueError(f"unknown reading {self.reading!r}; expected one of {', '.join(READINGS)}")
 
     @property
     def columns(self) -> int:

@@ -37,6 +37,7 @@ from phrasetool.pruning.measures import (
 from phrasetool.pruning.methods import Method, parse_method
 from phrasetool.pruning.protection import KeepBest, KeepBestWithinBudget, frequent_count
 from phrasetool.pruning.thresholds import Threshold
+from phrasetool.translator.settings import READINGS
 from phrasetool.watch import SILENT, Watch
 
 # The best method by measurement, if the weights of a model are known.
@@ -191,6 +192,8 @@ class PruneRequest:
             raise UnusableRequest("{scores} and {columns} are two sources of similarities; give one")
         if self.encoder and self.columns:
             raise UnusableRequest("{encoder} and {columns} are two sources of similarities; give one")
+        if self.reading not in READINGS:
+            raise UnusableRequest(f"{{reading}} is {self.reading!r}; expected one of {', '.join(READINGS)}")
         if self.columns and min(self.columns) < 0:
             raise UnusableRequest(f"{{columns}} are positions of scores, counted from 0, not {self.columns}")
 

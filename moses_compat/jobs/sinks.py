@@ -156,9 +156,9 @@ class Decisions:
         self.blocks.append(prepared)
 
     def joined(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays of all entries by name; only `keep` for a table without entries."""
+        """Return the arrays of all entries by name; only the decisions for a table without entries."""
         if not self.blocks:
-            return {"keep": np.zeros(0, np.bool_)}
+            return {name: np.zeros(0, np.bool_) for name in ("keep", "fails", "protected")}
         return {name: np.concatenate([block[name] for block in self.blocks]) for name in self.blocks[0]}
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 import phrasetool
+from phrasetool.errors import DeviceError
 from tests.commands import write
 from tests.small_experiment import write_experiment
 from tests.variants import for_each
@@ -23,6 +24,9 @@ SIMILAR = {"columns": (0, 1), "scale": "raw"}
         ({"threshold": 0.3, "method": "significance"}, ValueError, "give corpus SOURCE TARGET"),
         ({"threshold": 0.3, "sweep": [0.1]}, TypeError, "no option 'sweep'"),
         ({"threshold": 0.3, "corpora": ("a", "b")}, TypeError, "no option 'corpora'"),
+        ({"threshold": 0.3, "sort": True}, TypeError, "no option 'sort'"),
+        ({"threshold": 0.3, "reading": "foo"}, ValueError, "^reading is 'foo'; expected one of normalised, density$"),
+        ({"threshold": 0.3, "device": "foo"}, DeviceError, "^unknown device 'foo'"),
         ({"threshold": 0.3, "nothing": 1}, TypeError, "nothing"),
         ({"threshold": "x"}, ValueError, "not a number"),
         ({"threshold": 0.3, "block_bytes": 0}, ValueError, "^block_bytes is 0, expected at least 1$"),
@@ -79,6 +83,22 @@ def test_annotate(tmp_path):
         phrasetool.annotate(table, tmp_path / "out")
     with pytest.raises(ValueError, match="must be given together"):
         phrasetool.annotate(table, tmp_path / "out", smoothing="kneser-ney", moses_ini="moses.ini")
+    with pytest.raises(ValueError, match=r"^unknown scale 'foo'; expected one of exp, probability, raw, softmax$"):
+        phrasetool.annotate(table, tmp_path / "out", smoothing="kneser-ney", scale="foo")
+    with pytest.raises(ValueError, match=r"^unknown reading 'foo'; expected one of normalised, density$"):
+        phrasetool.annotate(table, tmp_path / "out", smoothing="kneser-ney", reading="foo")
+    with pytest.raises(TypeError, match="expected several models"):
+        phrasetool.annotate(table, tmp_path / "out", "model")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["table"]
+
+
+@for_each("weight", [float("nan"), float("inf")])
+def test_weights_of_new_columns(tmp_path, weight):
+    write_experiment(tmp_path)
+    inis = {"moses_ini": tmp_path / "moses.ini", "moses_ini_out": tmp_path / "new.ini"}
+    with pytest.raises(ValueError, match=f"^the weight is {weight}, expected a finite number$"):
+        phrasetool.annotate(tmp_path / "table.gz", tmp_path / "out", smoothing="kneser-ney", weight=weight, **inis)
+    assert not (tmp_path / "new.ini").exists()
 
 
 @pytest.mark.parametrize(
@@ -99,8 +119,23 @@ def test_pairs_of_which_none_is_left(tmp_path):
         phrasetool.train([("a b c d e f g h", "x")], tmp_path / "model", dimension=4, iterations=1)
 
 
+@for_each("count", [-1, float("nan")])
+def test_counts_of_pairs(tmp_path, count):
+    pairs = [("a", "b", 1), ("a", "c", count)]
+    with pytest.raises(phrasetool.DataError, match=f"^the pairs:2: expected a count, a number .*, found '{count}'$"):
+        phrasetool.train(pairs, tmp_path / "model", dimension=4, iterations=1)
+
+
+def test_tune():
+    with pytest.raises(TypeError, match="expected several references, found one path"):
+        phrasetool.tune("moses.ini", "dev.src", "dev.trg", "out.ini")
+    with pytest.raises(ValueError, match="at least one reference"):
+        phrasetool.tune("moses.ini", "dev.src", [], "out.ini")
+
+
 def test_decode():
     with pytest.raises(TypeError, match="several sentences"):
         phrasetool.decode("a b", "moses.ini")
-    with pytest.raises(ValueError, match="line feed"):
-        phrasetool.decode(["a\nb"], "moses.ini")
+    for sentence in ("a\nb", "a b\r"):
+        with pytest.raises(ValueError, match="line feed or a carriage return"):
+            phrasetool.decode([sentence], "moses.ini")

@@ -187,7 +187,7 @@ def test_an_empty_table(tmp_path, model_folder, method):
         prune(table, tmp_path / "out", **options)
     result = prune(table, tmp_path / "out", allow_empty=True, **options)
     assert (len(result.entries), result.statistics.entries) == (0, 0)
-    assert result.entries.keep.dtype == np.bool_
+    assert [result.entries[name].dtype for name in ("keep", "fails", "protected")] == [np.bool_] * 3
     assert read(tmp_path / "out") == b""
 
 
@@ -210,11 +210,14 @@ def test_files_besides_the_table(tmp_path, table, model_folder):
     )
     result = prune(
         table, tmp_path / "out.gz", model=model_folder, threshold=0.1, force=True, reordering_table=reordering,
-        reordering_out=tmp_path / "r-out.gz", rejected=str(tmp_path / "rejected"),
+        reordering_out=tmp_path / "r-out.gz", rejected=tmp_path / "rejected",
+        reasons=tmp_path / "reasons", stats=tmp_path / "stats",
     )  # fmt: skip
     assert (tmp_path / "r-out.gz").read_bytes() == (tmp_path / "hand-r.gz").read_bytes()
     assert result.reordering.kept == read(tmp_path / "r-out.gz").count(b"\n")
     lines = naive.split_lines(DATA)
+    assert json.loads(read(tmp_path / "stats"))["kept"] == result.statistics.kept
+    assert (tmp_path / "reasons").exists()
     removed = [line for line, keep in zip(lines, result.entries.keep, strict=True) if not keep]
     assert read(tmp_path / "rejected") == b"".join(removed)
 
