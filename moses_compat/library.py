@@ -20,6 +20,7 @@ from moses_compat.jobs.sinks import Decisions
 from moses_compat.lines.counts import CountTally
 from moses_compat.measures.similarities import EncoderRequest
 from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
+from moses_compat.tables.opening import check_plausible
 from phrasetool.disk.folders import scratch_folder
 from phrasetool.library.models import PhraseModel
 from phrasetool.nn.device import choose_device, one_torch_thread
@@ -72,11 +73,11 @@ def read_table(path: StrPath, *, threads: int = 1) -> pd.DataFrame:
 
     Returns:
         One row per line: `source`, `target`; `score_1` and so on, float32; `alignment`, `sparse`, `properties`, text;
-        `count_target`, `count_source`, `count_joint`, float64.  Fields that a line lacks are missing values, as are all
-        fields of a malformed line.
+        `count_target`, `count_source`, `count_joint`, float64.  Fields that a line lacks are missing values, as are the
+        scores of a malformed line.  Bytes that are not UTF-8 become `?`.
 
     Raises:
-        DataError: the file is damaged or is not a phrase table in text form.
+        DataError: the file is damaged, or is certainly not a table in text form.
 
     Examples:
         >>> table = read_table(demo_table)
@@ -100,7 +101,7 @@ def table_blocks(path: StrPath, *, block_bytes: int = BLOCK_BYTES, threads: int 
         without lines.
 
     Raises:
-        DataError: the file is damaged or is not a phrase table in text form.
+        DataError: the file is damaged, or is certainly not a table in text form.
         ValueError: `block_bytes` or `threads` is below 1.
 
     Examples:
@@ -111,6 +112,8 @@ def table_blocks(path: StrPath, *, block_bytes: int = BLOCK_BYTES, threads: int 
 
     _refuse_below_one({"block_bytes": block_bytes})
     with Input(os.fspath(path)) as source:
+        # Reordering tables have the same columns.
+        check_plausible(source, TableScan(allow_empty=True, force=True))
         batches = TableBatches(source, block_bytes)
         columns = [name for name in batches.schema.names if name not in _FOR_WRITING]
         empty = True

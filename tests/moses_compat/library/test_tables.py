@@ -11,7 +11,7 @@ from tests import naive
 from tests.commands import read, run_inside, write
 from tests.moses_compat.engine.test_extracted import GOLDEN
 from tests.moses_compat.ini.ini_examples import VERSION_2
-from tests.tables import INI, MALFORMED, MALFORMED_LINES, TABLES
+from tests.tables import INI, MALFORMED, MALFORMED_LINES, OTHER_FILES, TABLES
 
 DATA = TABLES["seven fields"].replace(b"gr\xfcn", b"gr\xc3\xbcn") * 2
 TEXTS = {"source": 0, "target": 1, "alignment": 3, "sparse": 5, "properties": 6}
@@ -66,7 +66,7 @@ def test_malformed_lines_are_rows_with_holes(tmp_path):
     assert frame[COUNTS].isna().all(axis=None)
 
 
-@pytest.mark.parametrize("data", [b"", b"no entry\n"])
+@pytest.mark.parametrize("data", [b"", b"no ||| valid ||| score\nno ||| such ||| two scores\n"])
 def test_tables_without_an_entry(tmp_path, data):
     path = write(tmp_path / "t", data)
     frame = read_table(path)
@@ -99,6 +99,22 @@ def test_more_than_a_block(tmp_path, count):
     assert frame.alignment.isna().tolist() == [True] * count + [False] * count
     assert frame.count_joint.tolist()[count:] == [1.0] * count
     assert frame.score_2.sum() == count * 1.25
+
+
+@pytest.mark.parametrize("name", ["ini", "arpa", "lexical"])
+def test_other_files(tmp_path, name):
+    with pytest.raises(DataError, match=r"t: looks like .*; expected a phrase table"):
+        read_table(write(tmp_path / "t", OTHER_FILES[name]))
+
+
+def test_a_reordering_table_is_read(tmp_path):
+    table = TABLES["reordering"]
+    assert len(read_table(write(tmp_path / "t", table))) == table.count(b"\n")
+
+
+def test_bytes_that_are_not_utf8_are_replaced(tmp_path):
+    frame = read_table(write(tmp_path / "t", b"gr\xfcn ||| \xc3\xbc ||| 0.5\n"))
+    assert (frame.source[0], frame.target[0]) == ("gr?n", "ü")
 
 
 def test_no_table(tmp_path, table):
