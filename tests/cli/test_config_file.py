@@ -7,6 +7,7 @@ import pytest
 
 from tests.commands import run_inside, run_outside, write
 from tests.tables import TABLES
+from tests.variants import for_each
 
 RULE = "[prune]\nthreshold = -1\nquiet = true\n"
 
@@ -139,6 +140,41 @@ def test_a_typed_model_replaces_configured_similarities(folder, model_folder):
     outcome = run_inside("prune", "t", "-m", "missing", "-t", "-1")
     assert (outcome.code, "missing: no such model folder" in outcome.err) == (1, True), outcome.err
     assert run_inside("prune", "t", "-t", "-1").out == TABLES["lattice"]
+
+
+@for_each(
+    ("settings", "typed", "message"),
+    [
+        ("model = 'none'", ["--lm", "a"], "a: kenlm cannot read it"),
+        ("cross-train = true\ndev = ['a', 'a']", ["--lm", "a"], "a: kenlm cannot read it"),
+        ("encoder = 'none'\nprefix = 'x'", ["--source-lm", "a"], "a: kenlm cannot read it"),
+        ("lm = 'a'\ngeneral-lm = 'none'\nsource-lm = 'none'", ["-m", "missing"], "missing: no such model folder"),
+        ("lm = 'a'\ngeneral-lm = 'none'", ["--encoder", "missing"], "missing: no such folder"),
+        ("cross-train = true\ndev = ['a', 'a']", ["-m", "missing"], "missing: no such model folder"),
+    ],
+)
+def test_a_typed_scorer_replaces_configured_ones(folder, settings, typed, message):
+    write(folder / "a", b"a\n")
+    outcome = configured(
+        folder, f"[filter-bitext]\n{settings}\n", "filter-bitext", "a", "a", "--keep", "60%", "-o", "x", "y", *typed
+    )
+    assert (outcome.code, message in outcome.err) == (1, True), outcome.err
+
+
+@for_each(
+    ("settings", "typed", "message"),
+    [
+        ("weights = 'none'", ["--dev-list", "missing", "--dev", "a", "a"], "missing: No such file"),
+        ("dev-list = 'none'\ndev = ['none', 'none']\ndev-reference = 'none'", ["--weights", "missing"],
+         "missing: No such file"),
+        ("dev-list = 'none'\ndev-source = 'none'\ndev-reference = ['none']", ["--weights", "missing"],
+         "missing: No such file"),
+    ],
+)  # fmt: skip
+def test_typed_weights_or_development_sets_replace_configured_ones(folder, settings, typed, message):
+    write(folder / "a", b"a\n")
+    outcome = configured(folder, f"[rerank]\n{settings}\n", "rerank", "a", "--source", "a", "-o", "out", *typed)
+    assert (outcome.code, message in outcome.err) == (1, True), outcome.err
 
 
 def test_a_repeatable_option_is_one_value_or_a_list(folder, model_folder):

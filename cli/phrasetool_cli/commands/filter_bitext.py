@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -112,7 +112,7 @@ def chosen_scorer(values: dict[str, Any], explain: bool) -> ChosenScorer:
         )
     if any(language_models):
         return _by_language_models(values, explain)
-    if values["development"] and not values["cross_train"]:
+    if values["development"] and not values["cross_train"] and is_given("development"):
         raise click.UsageError("--dev is for --cross-train: a classifier has its own best threshold")
     if values["cross_train"]:
         _refuse_encoder_options(values)
@@ -245,7 +245,9 @@ Example:
 """
 
 
-_EXCLUSIVE = (("model_folder", "encoder", "cross_train"), ("threshold", "share"))
+_SCORERS = ("model_folder", "encoder", "cross_train")
+# Language models can be combined with each other, but not with another scorer.
+_EXCLUSIVE = (_SCORERS, ("threshold", "share"), *product(_SCORERS, chain.from_iterable(_LANGUAGE_MODELS)))
 
 
 @click.command(cls=SectionedCommand, exclusive=_EXCLUSIVE, epilog=_EXAMPLE)

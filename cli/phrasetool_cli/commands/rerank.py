@@ -38,9 +38,11 @@ Example:
   phrasetool rerank test.nbest.gz --source test.de --lm news.5.binary --dev-list dev.nbest.gz \
 --dev dev.de dev.en -o test.out
 """
+_DEVELOPMENT = ("dev_list", "development", "dev_source", "dev_references")
+_EXCLUSIVE = (*(("weights", name) for name in _DEVELOPMENT), ("development", "dev_source"))
 
 
-@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, exclusive=_EXCLUSIVE, epilog=_EXAMPLE)
 @click.argument("n_best", metavar="NBEST")
 @sections(
     "Input",
