@@ -53,6 +53,17 @@ def test_examples_name_files_that_exist(demo_files):
     assert [name for name in named - files if name.startswith("demo-output") or not (ROOT / name).exists()] == []
 
 
+def test_both_readmes_name_files_that_exist(demo_files):
+    written = {path.name for path in (demo_files / "demo").rglob("*")}
+    names = re.findall(r"[\w-]+\.(?:gz|ini|zh|en)\b", (demo_files / "demo" / steps.README).read_text())
+    assert "corpus.en" in names
+    assert written.issuperset(names)
+    table = re.findall(r"(?m)^\| (`.*?) \|", (steps.FILES / "README.md").read_text(encoding="utf-8"))
+    assert table
+    for name in re.findall("`(.*?)`", " ".join(table)):
+        assert (steps.FILES / name).exists(), name
+
+
 def test_a_folder_of_the_demo_is_replaced_but_no_other(demo_files, tmp_path):
     # Change a copy, because other tests read the fixture's files.
     copy = shutil.copytree(demo_files / "demo", tmp_path / "demo")

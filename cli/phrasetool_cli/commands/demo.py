@@ -41,7 +41,7 @@ corpus.zh, corpus.en   1,020 Chinese-English sentence pairs, written for phraset
 engine/                files of a translator: the corpus in three parts (train, dev, test), the alignment of the
                        training part (aligned.gz), the phrase table made from it, a reordering table, a language model
                        and moses.ini
-model/                 encoders of phrases of both languages, trained on pairs.gz
+model/                 encoders of phrases of both languages, trained on pairs that forced decoding used
 """
 _MADE = """\
 pairs.gz               phrase pairs that forced decoding of the training part used
