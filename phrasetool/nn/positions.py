@@ -7,24 +7,24 @@ import numpy as np
 from phrasetool.errors import LengthError
 from phrasetool.phrases import FloatArray, Int64Array
 
-# Maximum number of words of a phrase; the memory of attention grows with its square.
+# Maximum number of words of a phrase or sentence; the memory of attention grows with its square.
 LONGEST = 511
 # Added to the variance by layer normalisation.
 NORM_EPSILON = 1e-5
 
 
 def check_lengths(lengths: Int64Array) -> None:
-    """Check that phrases are not too long to encode.
+    """Check that phrases or sentences are not too long to encode.
 
     Args:
-        lengths: number of words of each phrase.
+        lengths: number of words of each text.
 
     Raises:
-        LengthError: a phrase has more words than `LONGEST`.
+        LengthError: a text has more words than `LONGEST`.
     """
     longest = int(lengths.max(initial=0))
     if longest > LONGEST:
-        raise LengthError(f"a phrase of {longest} words is longer than the {LONGEST} that mean-max can encode")
+        raise LengthError(f"a text of {longest} words is longer than the {LONGEST} that the model can encode")
 
 
 def positions(count: int, word_units: int) -> FloatArray:

@@ -94,3 +94,9 @@ def test_bad_requests(text, autoencoder, model_folder, tmp_path):
     assert "text:2: the line is empty" in fails("a dog", *options, file)
     assert "leave them out with --sentences" in fails("a dog", *options, text, "--side", "source", code=2)
     assert "leave them out with --sentences" in fails("a dog", *options, text, "--pairs", text, code=2)
+
+
+def test_missing_training_pairs(demo_files):
+    outcome = run_inside("neighbours", "do not agree", "-m", demo_files / "demo/model")
+    expected = "demo-output/train.txt: the training pairs of the model do not exist; name phrases with --pairs"
+    assert (outcome.code, expected in outcome.message) == (1, True), outcome.err

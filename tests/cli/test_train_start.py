@@ -118,13 +118,13 @@ def test_a_phrase_beyond_the_limit_of_an_encoder_is_refused(tmp_path):
     options = ("--architecture", "mean-max", "--dimension", "8", "--word-units", "4", "--max-length", "700", "-q")
     outcome = run_inside("train", pairs, "-o", tmp_path / "m", *options)
     assert outcome.code == 1
-    assert "a phrase of 600 words is longer than the 511 that mean-max can encode" in outcome.message
+    assert "a text of 600 words is longer than the 511 that the model can encode" in outcome.message
     short = ("--max-length", "7", "--epochs", "1")
     assert run_inside("train", pairs, "-o", tmp_path / "m", *options, *short).code == 0
     table = write(tmp_path / "t.gz", b"a " * 600 + b"||| b ||| 0.5\n")
     outcome = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "a.gz", "-q")
     assert outcome.code == 1
-    assert "a phrase of 600 words is longer than the 511 that mean-max can encode" in outcome.message
+    assert "a text of 600 words is longer than the 511 that the model can encode" in outcome.message
     assert not (tmp_path / "a.gz").exists()
 
 

@@ -125,6 +125,8 @@ def _phrases(
     file = pairs or model.training.get("pairs_file")
     if not file:
         raise PhraseToolError("the model does not record its training pairs; name phrases to search with --pairs")
+    if pairs is None and not Path(file).exists():
+        raise PhraseToolError(f"{file}: the training pairs of the model do not exist; name phrases with --pairs")
     vocabularies = {"source": model.source_vocabulary, "target": model.target_vocabulary}
     with Input(file) as source:
         data = read_training_pairs(source, vocabularies=(vocabularies["source"], vocabularies["target"]))

@@ -15,5 +15,5 @@ def test_positions_are_those_of_the_paper():
 def test_lengths_up_to_the_longest_pass():
     check_lengths(np.array([0, LONGEST]))
     check_lengths(np.zeros(0, np.int64))
-    with pytest.raises(LengthError, match=f"a phrase of {LONGEST + 1} words is longer than the {LONGEST}"):
+    with pytest.raises(LengthError, match=f"a text of {LONGEST + 1} words is longer than the {LONGEST}"):
         check_lengths(np.array([3, LONGEST + 1, 2]))

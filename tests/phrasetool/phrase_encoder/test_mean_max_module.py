@@ -110,7 +110,7 @@ def test_gradients_equal_finite_differences():
 def test_a_phrase_that_is_too_long_is_refused():
     module = MeanMaxEncoder(make(), 2, 0.0)
     assert module(Phrases.from_lists([[1] * LONGEST]))[0].isfinite().all()
-    with pytest.raises(ValueError, match="a phrase of 600 words is longer than the 511 that mean-max can encode"):
+    with pytest.raises(ValueError, match="a text of 600 words is longer than the 511 that the model can encode"):
         module(Phrases.from_lists([[1], [1] * 600]))
 
 

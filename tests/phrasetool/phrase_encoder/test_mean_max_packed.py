@@ -188,7 +188,7 @@ def test_longest_phrase():
     encoded, _ = encode(packed, lists, unit=False)
     assert np.isfinite(encoded).all()
     assert encoded[1].tobytes() == encode(packed, lists[1:2], unit=False)[0].tobytes()
-    with pytest.raises(ValueError, match=f"a phrase of {LONGEST + 1} words is longer than the {LONGEST}"):
+    with pytest.raises(ValueError, match=f"a text of {LONGEST + 1} words is longer than the {LONGEST}"):
         encode(packed, [[1], [1] * (LONGEST + 1)])
 
 
