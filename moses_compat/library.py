@@ -14,7 +14,7 @@ from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.annotate import AnnotateCounts, AnnotateRequest, IniEdit, ini_of_table
 from moses_compat.jobs.annotate import annotate as annotate_files
 from moses_compat.jobs.prune import prune as prune_files
-from moses_compat.jobs.prune_request import PruneRequest
+from moses_compat.jobs.prune_request import PruneRequest, UnusableRequest
 from moses_compat.jobs.remove_orphans import OrphanCounts
 from moses_compat.jobs.sinks import Decisions
 from moses_compat.lines.counts import CountTally
@@ -185,7 +185,7 @@ def prune(
             does not match the table.
         PhraseToolError: a file cannot be written; an output is an input or another output; or the target size cannot be
             reached.
-        UnusableRequest: a ValueError; options conflict, or the method needs another one.
+        UnusableRequest: a ValueError; options conflict, the method needs another one, or does not use one.
         DeviceError: `device` is unknown or does not exist.
         TypeError: an option is unknown.
 
@@ -217,6 +217,10 @@ def prune(
         os.fspath(table), output=os.fspath(output), target_size=target_size, max_bleu_loss=max_bleu_loss, scan=scan,
         **request_fields, **options,
     )  # fmt: skip
+    given = {name for name, value in {**request_fields, **options}.items() if value is not None}
+    for name, use in request.without_effect().items():
+        if name in given:
+            raise UnusableRequest(f"{{{name}}} is for {use}")
     refuse_overwriting(*request.checked_files())
     decisions = Decisions()
     result = prune_files(request, watch, [decisions])

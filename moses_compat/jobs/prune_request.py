@@ -71,7 +71,12 @@ class UnusableRequest(ValueError):
         Args:
             names: field of the request -> name of the option; a field that is missing keeps its name.
         """
-        return re.sub(r"\{(\w+)\}", lambda match: names.get(match[1], match[1]), self.message)
+        return worded(self.message, names)
+
+
+def worded(message: str, names: Mapping[str, str]) -> str:
+    """Return a message with names for the fields in braces; a field without a name keeps its own."""
+    return re.sub(r"\{(\w+)\}", lambda match: names.get(match[1], match[1]), message)
 
 
 @dataclass(frozen=True)
@@ -302,6 +307,25 @@ class PruneRequest:
             DataError: it cannot be opened.
         """
         return Input(self.read_path, self.read_name)
+
+    def without_effect(self) -> dict[str, str]:
+        """Return the fields that the method does not read, and what each is for, with fields in braces."""
+        method, unused = self.parsed_method, {}
+        if "random" not in method.names:
+            unused["seed"] = "the method random"
+        if len(method.names) == 1:
+            unused["combine"] = f"several criteria; {{method}} {method.name} is one"
+        # The bitext is also searched for the development set.
+        if "significance" not in method.names and self.max_bleu_loss is None:
+            unused["corpora"] = f"the method significance, not for {method.name}"
+        if "usage" not in method.names:
+            unused["forced_pairs"] = f"the method usage, not for {method.name}"
+        if not method.uses_similarities:
+            sources = ("model_folder", "encoder", "scores", "columns")
+            unused |= dict.fromkeys(sources, f"methods with similarities, not for {method.name}")
+        if self.columns is None:
+            unused["scale"] = "similarities in columns; name them with {columns}"
+        return unused
 
     @property
     def parsed_method(self) -> Method:

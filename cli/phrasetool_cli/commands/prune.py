@@ -231,23 +231,12 @@ prune_options = sections(
 
 
 def _refuse_unused_criterion_options(request: PruneRequest) -> None:
-    """Refuse options of criteria that are not in the method."""
-    method = request.parsed_method
-    unused = {}
-    if "random" not in method.names:
-        unused["seed"] = "the method random"
-    if len(method.names) == 1:
-        unused["combine"] = f"several criteria; --method {method.name} is one"
-    # The bitext is also searched for the development set.
-    if "significance" not in method.names and request.max_bleu_loss is None:
-        unused["corpora"] = f"the method significance, not for {method.name}"
-    if "usage" not in method.names:
-        unused["forced_pairs"] = f"the method usage, not for {method.name}"
-    if not method.uses_similarities:
-        sources = ("model_folders", "encoder", "scores", "columns")
-        unused |= dict.fromkeys(sources, f"methods with similarities, not for {method.name}")
-    if request.columns is None:
-        unused["scale"] = "similarities in columns; name them with --similarity-columns"
+    """Refuse typed options of criteria that are not in the method."""
+    from moses_compat.jobs.prune_request import worded
+
+    unused = {name: worded(use, _flags()) for name, use in request.without_effect().items()}
+    if "model_folder" in unused:
+        unused["model_folders"] = unused.pop("model_folder")
     if request.max_bleu_loss is not None and request.scan.on_error != "fail":
         unused["on_error"] = "thresholds and sizes; the decoder of --max-bleu-loss reads no malformed lines"
     refuse_unused(unused)
