@@ -146,7 +146,7 @@ PRUNES = {
 @pytest.mark.parametrize("name", PRUNES)
 def test_prune_is_the_command(table, model_folder, tmp_path, name):
     options, flags = PRUNES[name]
-    with_model = {} if "model" in name or "own" in name else {"model": model_folder}
+    with_model = {"model": model_folder} if "semantic" in options.get("method", "semantic") else {}
     by_hand = tmp_path / "hand.gz"
     done(
         "prune", table, "--force", *flags, "-o", by_hand, "--stats", tmp_path / "stats",
@@ -164,7 +164,8 @@ def test_prune_is_the_command(table, model_folder, tmp_path, name):
 @pytest.mark.parametrize("size", [1, 1 << 21])
 def test_the_frame_is_what_was_written(table, model_folder, tmp_path, name, size):
     options = PRUNES[name][0]
-    entries = prune(table, tmp_path / "out", model=model_folder, block_bytes=size, force=True, **options).entries
+    with_model = {"model": model_folder} if "semantic" in options.get("method", "semantic") else {}
+    entries = prune(table, tmp_path / "out", block_bytes=size, force=True, **with_model, **options).entries
     lines = naive.split_lines(DATA)
     assert [entries[column].dtype for column in ("keep", "fails", "protected")] == [np.bool_] * 3
     assert b"".join(line for line, keep in zip(lines, entries.keep, strict=True) if keep) == read(tmp_path / "out")
@@ -198,7 +199,9 @@ def test_malformed_lines_are_kept_or_not(tmp_path, model_folder):
 
 @pytest.mark.parametrize("method", [None, "count"])
 def test_an_empty_table(tmp_path, model_folder, method):
-    table, options = write(tmp_path / "t", b""), {"model": model_folder, "threshold": 0.5, "method": method}
+    table, options = write(tmp_path / "t", b""), {"threshold": 0.5, "method": method}
+    if method is None:
+        options["model"] = model_folder
     with pytest.raises(DataError, match="t: is empty; expected a phrase table"):
         prune(table, tmp_path / "out", **options)
     result = prune(table, tmp_path / "out", allow_empty=True, **options)
