@@ -377,7 +377,7 @@ def _check_name(parameter: click.Parameter, value: Any, context: click.Context) 
     if not _names_files(str(context.info_name), parameter):
         return
     # A language in `LANG FILE` is not a name.
-    parts = itertools.cycle((parameter.metavar or "").split() or [""])
+    parts = itertools.cycle((parameter.metavar or "").split(" "))
     if any(text == "" and part != "LANG" for part, text in zip(parts, _flat(value), strict=False)):
         kind = "folder" if parameter.metavar == "FOLDER" else "file"
         raise click.BadParameter(f"expected the name of a {kind}, found ''", context, parameter)

@@ -106,7 +106,7 @@ def test_pairs_need_both_sides(phrase_model):
 def test_a_phrase_that_is_too_long():
     kind, vocabulary = KINDS["mean-max"], Vocabulary([b"<unk>", b"a"])
     sides = [random_encoder(kind, 2, 12, seed) for seed in (1, 2)]
-    with pytest.raises(LengthError, match="a phrase of 512 words is longer"):
+    with pytest.raises(LengthError, match="a text of 512 words is longer"):
         PhraseModel(BilingualModel(vocabulary, vocabulary, *sides, kind)).encode(["a " * 512], "source")
 
 
