@@ -286,6 +286,7 @@ def main() -> None:
     )
     parser.add_argument("--timed", type=int, default=6400, help="captions of a timed epoch")
     parser.add_argument("--limit", type=int, help="captions, for a trial; then no results are kept")
+    parser.add_argument("--heads", type=int, help="heads of the architectures with self-attention")
     parser.add_argument("--join", type=int, default=1, help="lines of a text")
     parser.add_argument("--least-words", type=int, default=0, help="words of a text, in place of lines")
     parser.add_argument("--name", default="reconstruction", help="of the results and the folder of models")
@@ -303,7 +304,9 @@ def main() -> None:
     architectures: dict[str, dict[str, Any]] = before.get("architectures", {})
     large = before.get("paper_dimensions", {})
     for name, model in models.items():
-        train(text, model, ["--architecture", name, *flags])
+        attention = options.heads is not None and not AutoencoderSettings(architecture=name).shape.recurrent
+        heads = ["--heads", str(options.heads)] if attention else []
+        train(text, model, ["--architecture", name, *flags, *heads])
         architectures[name] = {**architectures.get(name, {}), **reconstructed(held_out, model, options.threads)}
         if options.least_words:
             architectures[name]["by_length"] = paragraphs_by_length(held_out, model)
@@ -324,6 +327,7 @@ def main() -> None:
     architectures = {name: architectures[name] for name in ARCHITECTURES if name in architectures}
     figures = {
         "language": options.language, "device": str(device), "threads": options.threads, "flags": flags,
+        "heads": options.heads,
         "corpus": options.corpus, "lines_of_a_text": options.join, "least_words": options.least_words,
         "training_texts": len(lengths), "words_of_a_text": round(statistics.mean(lengths), 1),
         "architectures": architectures, "differences": differences(held_out, models),
