@@ -217,9 +217,9 @@ def prune(
         os.fspath(table), output=os.fspath(output), target_size=target_size, max_bleu_loss=max_bleu_loss, scan=scan,
         **request_fields, **options,
     )  # fmt: skip
-    given = {name for name, value in {**request_fields, **options}.items() if value is not None}
+    arguments = {**request_fields, **options}
     for name, use in request.without_effect().items():
-        if name in given:
+        if arguments.get(name) is not None:
             raise UnusableRequest(f"{{{name}}} is for {use}")
     refuse_overwriting(*request.checked_files())
     decisions = Decisions()
@@ -514,7 +514,7 @@ def tune(
         DataError: a file cannot be read, or the texts are of different lengths.
         PhraseToolError: the ini cannot be written, or is an input; or a check of the development set fails, see
             `DevelopmentCheck`.
-        ValueError: there is no reference.
+        ValueError: `references` is empty.
 
     Examples:
         >>> tuned = tune(demo_ini, "dev.zh", ["dev.en"], "tuned.ini", iterations=2)

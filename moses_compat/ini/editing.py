@@ -226,9 +226,9 @@ def new_moses_ini(
     if reordering and features.reordering:
         size = features.reordering.weights
         # With output-factor, Moses expects a target phrase in each line of the table.
-        own_factors = "input-factor=0" if features.reordering.source_only else factors
+        factors_of_table = "input-factor=0" if features.reordering.source_only else factors
         lines.append(
-            f"LexicalReordering name=LexicalReordering0 num-features={size} type={reordering_type} {own_factors} "
+            f"LexicalReordering name=LexicalReordering0 num-features={size} type={reordering_type} {factors_of_table} "
             f"path={reordering}"
         )
     lines += ["Distortion", f"KENLM name=LM0 factor=0 path={language_model} order={order}", "", "[weight]"]

@@ -261,7 +261,7 @@ class PartFolder:
                 self._remove_if_empty()
 
     def _remove_if_empty(self) -> None:
-        """Remove the log if there is no part, and with it a folder that was created for the parts."""
+        """Remove the log if no part was written, and the folder if it was created for the parts."""
         with contextlib.suppress(OSError):
             if os.listdir(self.folder) == [_UNFINISHED]:
                 os.unlink(self._log)

@@ -121,9 +121,9 @@ def tuned_weights(
     """Return weights tuned by MIRA for a high BLEU of the best hypotheses; float64, shape (F,).
 
     The features of the decoder are combined into one, the score that the lists were created with, unless all are tuned
-    together.  Lists contain only hypotheses that this score ranks high, so most of what can be learnt about
-    its features holds for these lists only.  On halves of a development set of 1,014 sentences, used in turn for tuning
-    and for testing, BLEU rose from 41.4 to 42.8 with the score as one feature, and to 42.2 at most with its 14 features
+    together.  Lists contain only hypotheses that this score ranks high, so most of what can be learnt about its
+    features holds for these lists only.  On halves of a development set of 1,014 sentences, used in turn for tuning and
+    testing, BLEU rose from 41.4 to 42.8 with the score as one feature, and to 42.2 at most with its 14 features
     separate; these alone, without a new feature, lost 1.  Tuned on all of it, both did equally well on test sets.
 
     Args:

@@ -6,7 +6,7 @@ from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.ladder import TESTS, plan_ladder
 from tests.commands import run_inside, write
-from tests.moses_compat.experiments.written_configs import config_of
+from tests.moses_compat.experiments.written_configs import TEXTS, config_of
 from tests.small_experiment import INI
 
 REORDERING = b"""[feature]
@@ -16,13 +16,7 @@ CONFIG = """\
 [moses]
 ini = "moses.ini"
 {tables}
-[data.dev]
-source = "a"
-target = "b"
-[data.tests.news]
-source = "a"
-target = "b"
-[ladder]
+{texts}[ladder]
 columns = ""
 augment = false
 tuning_seeds = 1
@@ -38,7 +32,8 @@ def test_tables_that_replace_those_of_the_ini(tmp_path, tables):
         write(tmp_path / name, b"a ||| x ||| 0.5 0.3 0.2\n")
     for name in ("a", "b", "lm.arpa"):
         write(tmp_path / name, b"a\n")
-    config = config_of(tmp_path, CONFIG.format(tables="\n".join(f'{name} = "{name}"' for name in tables)))
+    named = "\n".join(f'{name} = "{name}"' for name in tables)
+    config = config_of(tmp_path, CONFIG.format(tables=named, texts=TEXTS))
     built = BuildPlan(config.moses.ini, config.moses.table, config.moses.reordering_table)
     plan = plan_ladder(
         config, config.ladder, built, {"dev": config.dev, TESTS: config.dev}, lambda name: str(tmp_path / name)

@@ -2,17 +2,19 @@
 
 from moses_compat.experiments.config import read_experiment_config
 
-GOOD = """\
-[data.bitext]
-source = "a"
-target = "b"
+TEXTS = """\
 [data.dev]
 source = "a"
 target = "b"
 [data.tests.news]
 source = "a"
 target = "b"
-[prune]
+"""
+GOOD = f"""\
+[data.bitext]
+source = "a"
+target = "b"
+{TEXTS}[prune]
 methods = ["semantic", "composition+semantic", "random"]
 sizes = [0.1, 0.5]
 """

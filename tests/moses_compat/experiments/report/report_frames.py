@@ -60,22 +60,10 @@ def contests(*found):
     columns = ("wanted", "protect", "with_semantics", "without", "bleu_with", "bleu_without", "difference", "p",
                "worst", "best", "dev_with", "dev_without")  # fmt: skip
     rows = [
-        (
-            size,
-            "words",
-            "composition+semantic",
-            "composition",
-            36.0 + gain,
-            36.0,
-            gain,
-            p,
-            gain - 0.15,
-            gain + 0.15,
-            41.2,
-            41.1,
-        )
+        (size, "words", "composition+semantic", "composition", 36.0 + gain, 36.0, gain, p, gain - 0.15, gain + 0.15,
+         41.2, 41.1)
         for size, gain, p in found
-    ]
+    ]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)
 
 
