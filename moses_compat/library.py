@@ -273,8 +273,8 @@ def annotate(
         DataError: a file is damaged, has a malformed line, or does not match the others; or, unless forced, a model
             does not match the table or annotated it before.
         PhraseToolError: a file cannot be written, or an output is an input or another output.
-        ValueError: there is nothing to append; only one of the two inis was given; or `scale`, `reading` or `weight` is
-            invalid.
+        ValueError: there is nothing to append; only one of the two inis was given; a weight was given without them, or
+            the scale `raw` with them; or `scale`, `reading` or `weight` is invalid.
 
     Examples:
         >>> annotate(demo_table, "annotated.gz", [demo_model], smoothing="kneser-ney").scores
@@ -284,6 +284,12 @@ def annotate(
     """
     if (moses_ini is None) != (moses_ini_out is None):
         raise ValueError("moses_ini and moses_ini_out must be given together")
+    if moses_ini is None and weight != 0:
+        raise ValueError("the weight is for a new moses.ini; moses_ini and moses_ini_out were not given")
+    if moses_ini is not None and scale == "raw":
+        raise ValueError(
+            "the scale 'raw' is not for Moses, which reads logarithms of scores: similarities may be negative"
+        )
     if isinstance(models, str | os.PathLike):
         raise TypeError("expected several models, found one path")
     edit, outputs = None, [os.fspath(output), _text_path(moses_ini_out)]

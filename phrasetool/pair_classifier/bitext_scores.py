@@ -194,14 +194,30 @@ class EncoderScorer:
         return PairScores(np.clip(cosines, -1, 1))
 
     def truncated(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> Mask:
-        """Return that no pair is known to be truncated."""
-        return np.zeros(len(sources), np.bool_)
+        """Return which pairs have a sentence that an encoder truncates; none if the encoders do not report it."""
+        mask = np.zeros(len(sources), np.bool_)
+        for lines, side, encoder in zip((sources, targets), SIDES, self._encoders, strict=True):
+            count = getattr(encoder, "over_long", None)
+            if count is None:
+                continue
+            texts = self._texts(lines, side)
+            with self._lock:
+                for begin in range(0, len(texts), _ENCODE_BATCH):
+                    part = texts[begin : begin + _ENCODE_BATCH]
+                    # The encoder returns a count; it is almost always 0.
+                    if count(part):
+                        mask[begin : begin + len(part)] |= [count([text]) > 0 for text in part]
+        return mask
+
+    def _texts(self, lines: Sequence[bytes], side: Side) -> list[str]:
+        """Return the texts to encode; an empty one for a sentence without words."""
+        phrases, words = read_words(lines)
+        plain = [b" ".join(words[word] for word in text.tolist()).decode() for text in phrases]
+        return [self._ready(text, SIDES.index(side)) if text else "" for text in plain]
 
     def _vectors(self, lines: Sequence[bytes], side: Side) -> FloatArray:
         which = SIDES.index(side)
-        phrases, words = read_words(lines)
-        plain = [b" ".join(words[word] for word in text.tolist()).decode() for text in phrases]
-        texts = [self._ready(text, which) if text else "" for text in plain]
+        texts = self._texts(lines, side)
         distinct = sorted(set(texts) - {""}, key=lambda text: (len(text), text))
         encoder, vectors = (
             self._encoders[which],

@@ -238,6 +238,18 @@ def test_a_classifier_of_subword_units_reports_truncated_sentences(kept, tmp_pat
     assert "2 sentences exceed the encoder's maximum length and were truncated" in outcome.err
 
 
+def test_a_sentence_encoder_reports_truncated_sentences(kept, tmp_path):
+    """The encoder reads 30 tokens, two of them special."""
+    folder = bert_folder(tmp_path / "bert")
+    lines = [b"saa " * count + b"\n" for count in (28, 29, 1, 1)]
+    files = bitext(tmp_path / "b", (lines, [b"taa\n", b"taa\n", b"tbb " * 29 + b"\n", b"taa\n"]))
+    options = ("--threshold", -1, "--scores", tmp_path / "scores", "--force")
+    outcome = run_inside("filter-bitext", *files, "--encoder", folder, *options, *kept)
+    assert outcome.code == 0, outcome.err
+    assert [row[2] for row in rows(tmp_path / "scores")] == [b"-", b"long", b"long", b"-"]
+    assert "2 exceed the maximum length of the model and were truncated" in outcome.err
+
+
 def test_explaining_a_bitext_without_complete_pairs(kept, tmp_path):
     random_parallel_model().save(tmp_path / "m")
     files = bitext(tmp_path / "b", ([b"\n", b"saa\n"], [b"taa\n", b"\n"]))

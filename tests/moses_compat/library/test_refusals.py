@@ -87,6 +87,11 @@ def test_annotate(tmp_path):
         phrasetool.annotate(table, tmp_path / "out")
     with pytest.raises(ValueError, match="must be given together"):
         phrasetool.annotate(table, tmp_path / "out", smoothing="kneser-ney", moses_ini="moses.ini")
+    inis = {"moses_ini": "moses.ini", "moses_ini_out": "new.ini"}
+    with pytest.raises(ValueError, match=r"^the scale 'raw' is not for Moses"):
+        phrasetool.annotate(table, tmp_path / "out", ["model"], scale="raw", **inis)
+    with pytest.raises(ValueError, match=r"^the weight is for a new moses\.ini"):
+        phrasetool.annotate(table, tmp_path / "out", smoothing="kneser-ney", weight=0.1)
     with pytest.raises(ValueError, match=r"^unknown scale 'foo'; expected one of exp, probability, raw, softmax$"):
         phrasetool.annotate(table, tmp_path / "out", smoothing="kneser-ney", scale="foo")
     with pytest.raises(ValueError, match=r"^unknown reading 'foo'; expected one of normalised, density$"):
