@@ -387,7 +387,7 @@ def _run(lines: list[bytes], folder: str) -> BinaryIO:
         file.seek(0)
     except OSError as error:
         raise PhraseToolError(f"{folder}: cannot write a temporary file: {reason(error)}") from error
-    return file  # type: ignore[return-value]
+    return file
 
 
 def _lines_of(file: BinaryIO) -> Iterator[bytes]:

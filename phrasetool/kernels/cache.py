@@ -32,7 +32,7 @@ def with_checked_cache(dispatcher: Any) -> Any:
     return dispatcher
 
 
-class CheckedCache(caching.FunctionCache):  # type: ignore[misc]
+class CheckedCache(caching.FunctionCache):
     """Compiled code of one function on disk."""
 
     def __init__(self, function: Any) -> None:
@@ -56,7 +56,7 @@ class CheckedCache(caching.FunctionCache):  # type: ignore[misc]
                 super().save_overload(signature, data)
 
 
-class CheckedFiles(caching.IndexDataCacheFile):  # type: ignore[misc]
+class CheckedFiles(caching.IndexDataCacheFile):
     """Files of one function: its index (.nbi) and the code for each signature (.nbc).
 
     A checksum is appended to the data that numba writes; numba itself ignores trailing bytes.

@@ -351,7 +351,7 @@ def _numba() -> ModuleType:
     """
     hide = "scipy" not in sys.modules
     if hide:
-        sys.modules["scipy"] = None  # type: ignore[assignment]
+        sys.modules["scipy"] = None
     try:
         importlib.import_module("numba.np.arraymath")
     finally:
@@ -360,7 +360,7 @@ def _numba() -> ModuleType:
     numba = importlib.import_module("numba")
     from numba.core import event
 
-    class Announcement(event.Listener):  # type: ignore[misc]
+    class Announcement(event.Listener):
         def on_start(self, event: Any) -> None:
             while kernels.announcements:
                 kernels.announcements.pop()()

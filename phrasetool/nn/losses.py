@@ -93,7 +93,7 @@ class _CrossEntropy(torch.autograd.Function):
     """Cross-entropy with an explicit gradient, which takes a third of the passes over the matrix."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         context: Any,
         similarities: Tensor,
         temperature: float,
@@ -116,7 +116,7 @@ class _CrossEntropy(torch.autograd.Function):
         return rows.log() + columns.log() - expected / temperature + corrections
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+    def backward(context: Any, gradient: Tensor) -> Any:
         exponentials, rows, columns, row_weights, column_weights = context.saved_tensors
         scaled = gradient / context.temperature
         d = torch.outer(scaled / rows, column_weights)
@@ -166,7 +166,7 @@ class _LogNormaliser(torch.autograd.Function):
     """Logarithm of the normaliser with an explicit gradient, which comes almost for free with the value."""
 
     @staticmethod
-    def forward(context: Any, kappa: Tensor, dimension: int) -> Tensor:  # type: ignore[override]
+    def forward(context: Any, kappa: Tensor, dimension: int) -> Tensor:
         k = kappa.detach().double()
         order = dimension / 2 - 1
         steps = max(0, math.ceil(_LEAST_ORDER - order))
@@ -181,7 +181,7 @@ class _LogNormaliser(torch.autograd.Function):
         return (-dimension / 2 * math.log(2 * math.pi) - log_scaled).to(kappa.dtype)
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+    def backward(context: Any, gradient: Tensor) -> Any:
         (ratio,) = context.saved_tensors
         return -gradient * ratio, None
 
@@ -213,7 +213,7 @@ class _SoftmaxCrossEntropy(torch.autograd.Function):
     """Softmax cross-entropy that computes the gradient together with the value, so that no probabilities are kept."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         context: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, precision: torch.dtype
     ) -> Tensor:
         total = hidden.new_zeros(())
@@ -239,7 +239,7 @@ class _SoftmaxCrossEntropy(torch.autograd.Function):
         return total
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         to_hidden, to_weight, to_bias = context.saved_tensors
         return to_hidden * gradient, to_weight * gradient, to_bias * gradient, None, None
 

@@ -79,7 +79,7 @@ class _StepProduct(torch.autograd.Function):
         return linear(inputs, weight, bias)
 
     @staticmethod
-    def backward(ctx: Any, by_outputs: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, by_outputs: Tensor) -> tuple[Tensor | None, ...]:
         inputs, weight = ctx.saved_tensors
         ctx.gradients.append((inputs, by_outputs))
         by_weight = by_bias = None
@@ -223,7 +223,7 @@ class _Steps(torch.autograd.Function):
         return states
 
     @staticmethod
-    def backward(ctx: Any, by_states: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, by_states: Tensor) -> tuple[Tensor | None, ...]:
         recurrent, before, cells, gates, bounded = ctx.saved_tensors
         by_gates = torch.empty_like(gates)
         # Gradients of the sequences that have the current step; shorter ones join when their last step is reached.

@@ -94,7 +94,7 @@ class GreedyComposeOnCpu(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         context: Any,
         word_vectors: Tensor,
         w1: Tensor,
@@ -129,7 +129,7 @@ class GreedyComposeOnCpu(torch.autograd.Function):
         return torch.from_numpy(vectors), torch.from_numpy(errors)
 
     @staticmethod
-    def backward(context: Any, d_roots: Tensor, d_errors: Tensor) -> Any:  # type: ignore[override]
+    def backward(context: Any, d_roots: Tensor, d_errors: Tensor) -> Any:
         """Return the gradients of all arguments of `forward`, those of the word vectors through a `WordGradient`."""
         w1, w2 = context.saved_tensors
         nodes: Nodes = context.nodes
@@ -349,7 +349,7 @@ class _GreedyCompose(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         context: Any, leaves: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, active: list[int]
     ) -> tuple[Tensor, Tensor]:
         context.steps = len(leaves) - 1
@@ -364,7 +364,7 @@ class _GreedyCompose(torch.autograd.Function):
         return search.roots(), search.errors
 
     @staticmethod
-    def backward(context: Any, d_roots: Tensor, d_errors: Tensor) -> Any:  # type: ignore[override]
+    def backward(context: Any, d_roots: Tensor, d_errors: Tensor) -> Any:
         if context.steps == 0:
             (leaves,) = context.saved_tensors
             return d_roots[None].expand_as(leaves), None, None, None, None, None

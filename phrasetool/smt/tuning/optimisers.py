@@ -209,7 +209,7 @@ def _separate(differences: npt.NDArray[np.float64], strength: float) -> Weights:
     if not differences.any():
         return np.zeros(features)
     from sklearn.linear_model import LogisticRegression
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     # A difference and its negative have the same loss, so one of the two with twice the weight represents both.
     signs = np.where(np.arange(count) % 2, 1.0, -1.0)
