@@ -59,13 +59,13 @@ def _frequencies(pairs: PhrasePairs, target: bool) -> Iterator[tuple[Int64Array,
         yield members, int(firsts[phrase]), int(totals[phrase])
 
 
-def choose_phrases(pairs: PhrasePairs, target: bool, count: int = _CHOSEN_PHRASES) -> list[str]:
+def choose_phrases(pairs: PhrasePairs, target: bool) -> list[str]:
     """Return frequent phrases of several words with letters or digits, no two of which share a word."""
     side, vocabulary = (pairs.targets, pairs.target_vocabulary) if target else (pairs.sources, pairs.source_vocabulary)
     chosen: list[str] = []
     used_words: set[str] = set()
     for _, first, _ in _frequencies(pairs, target):
-        if len(chosen) == count:
+        if len(chosen) == _CHOSEN_PHRASES:
             break
         words = side[first]
         text = _text(vocabulary.phrase(words))

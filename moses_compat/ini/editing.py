@@ -53,12 +53,12 @@ def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]], comment:
         else:
             missing[name] = values
     if missing:
-        _add_weights(ini, lines, missing)
+        _add_weights(lines, missing)
     head = [like(f"# {line}", ini.lines[0]) for line in split_lines(comment)]
     return "\n".join([*head, *lines])
 
 
-def _add_weights(ini: MosesIni, lines: list[str], weights: Mapping[str, Sequence[float]]) -> None:
+def _add_weights(lines: list[str], weights: Mapping[str, Sequence[float]]) -> None:
     """Insert weight lines below the header of the last `[weight]` section, or into a new section at the end."""
     texts = [f"{name}= {' '.join(map(number_text, values))}" for name, values in weights.items()]
     heads = [i for i, line in enumerate(lines) if _section(line) == "weight"]

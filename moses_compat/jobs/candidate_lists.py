@@ -133,7 +133,7 @@ class EntrySelector:
         owners = np.repeat(np.arange(len(sizes)), sizes)[rows]
         _, first = np.unique(owners, return_index=True)
         offsets = np.append(first, len(rows)).astype(np.int64)
-        values, weights, counts = _values(read, rows, first, offsets)
+        values, weights, counts = _values(read, rows, first)
         if read.scores:
             # An entry without a score of the model is not weighted.
             mean = read.scores.similarities[rows].mean(axis=1, dtype=np.float64)
@@ -146,9 +146,7 @@ class EntrySelector:
         )  # fmt: skip
 
 
-def _values(
-    read: ReadBlock, rows: Int64Array, first: Int64Array, offsets: Int64Array
-) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
+def _values(read: ReadBlock, rows: Int64Array, first: Int64Array) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
     """Return the contributions of entries to the probabilities of words, and the counts of sources and entries."""
     counts, columns = read.counts.values[rows], read.columns
     direct = columns[rows, 0] if columns.shape[1] else np.zeros(len(rows))

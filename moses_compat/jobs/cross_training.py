@@ -36,7 +36,6 @@ def filter_by_cross_training(
     *,
     best_threshold: bool = False,
     dev: tuple[str, str] | None = None,
-    seed: int = 1,
     watch: Watch = SILENT,
 ) -> FilterReport:
     """Train a classifier on each half of a bitext, and keep the pairs that the classifier of the other half accepts.
@@ -48,7 +47,6 @@ def filter_by_cross_training(
         request: the settings of the filter.
         best_threshold: use the mean of the thresholds that were best in training instead of that of the request.
         dev: a development set of correct pairs; if None, pairs of each half are held out, including incorrect ones.
-        seed: random seed of the training.
         watch: progress listener.
 
     Raises:
@@ -56,7 +54,7 @@ def filter_by_cross_training(
         PhraseToolError: a file is standard input, or the folder cannot be written; or as in `filter_bitext`.
         DivergedError: a classifier is not better than chance.
     """
-    models = _cross_train(request, dev, seed, watch)
+    models = _cross_train(request, dev, watch)
 
     def make(sample: Sample, report: FilterReport) -> PairScorer:
         if best_threshold:
@@ -70,7 +68,7 @@ def filter_by_cross_training(
 
 
 def _cross_train(
-    request: FilterRequest, dev: tuple[str, str] | None, seed: int, watch: Watch
+    request: FilterRequest, dev: tuple[str, str] | None, watch: Watch
 ) -> tuple[PairClassifierModel, PairClassifierModel]:
     """Train a classifier on each half of a bitext: the pairs at even and at odd positions, counted from 0.
 
@@ -78,7 +76,6 @@ def _cross_train(
         request: the settings of the filter; pairs with an empty side are skipped, and so are dropped copies.  The
             models are stored next to the first output file.
         dev: the development set of both classifiers, if any.
-        seed: random seed of the training.
         watch: progress listener.
 
     Returns:
@@ -107,7 +104,7 @@ def _cross_train(
         if not any((folder / half).exists() for half in _HALVES):
             _remove_classifiers(output)
         raise
-    first, second = (_classifier(folder, half, development, seed, watch) for half in _HALVES)
+    first, second = (_classifier(folder, half, development, watch) for half in _HALVES)
     return first, second
 
 
@@ -147,7 +144,7 @@ def _write_halves(request: FilterRequest, folder: Path, watch: Watch) -> None:
         )
 
 
-def _classifier(folder: Path, half: str, development: TextPairs | None, seed: int, watch: Watch) -> PairClassifierModel:
+def _classifier(folder: Path, half: str, development: TextPairs | None, watch: Watch) -> PairClassifierModel:
     """Train on a half, or load the model of an interrupted run that had finished this half."""
     from phrasetool.pair_classifier.model import PairClassifierModel
     from phrasetool.pair_classifier.settings import PairClassifierSettings
@@ -156,14 +153,14 @@ def _classifier(folder: Path, half: str, development: TextPairs | None, seed: in
     from phrasetool.training.run import CHECKPOINT
 
     model_folder = folder / half
-    settings = PairClassifierSettings(seed=seed, search_units=0)
+    settings = PairClassifierSettings(search_units=0)
     source, target = (os.fspath(folder / f"{half}.{side}") for side in _SIDES)
     everything = read_parallel_texts(source, target)
     try:
         pairs = everything.up_to(settings.max_length)
         record = {"text": everything.fingerprint}
         if development is None:
-            pairs, development = held_out(pairs, seed)
+            pairs, development = held_out(pairs, settings.seed)
         else:
             development = development.up_to(settings.max_length)
             record["dev"] = development.fingerprint

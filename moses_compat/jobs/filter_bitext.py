@@ -88,14 +88,11 @@ class SentencePairs:
         return sources, targets
 
 
-def pair_blocks(
-    source: Input, target: Input, progress: Callable[[int, int], None] = lambda position, pairs: None
-) -> Iterator[SentencePairs]:
+def pair_blocks(source: Input, target: Input) -> Iterator[SentencePairs]:
     """Read both sides in parallel.
 
     Args:
         source, target: the files, at their beginning.
-        progress: called with the bytes of the source and the pairs read so far.
 
     Raises:
         DataError: a file cannot be read, or has more lines than the other (raised at the end of the shorter one).
@@ -113,7 +110,6 @@ def pair_blocks(
             return
         yield SentencePairs(first, sources, targets, source.position())
         first += len(sources)
-        progress(source.position(), first)
 
 
 def _lines(file: Input) -> Iterator[bytes]:

@@ -325,11 +325,11 @@ class MinedTexts:
     unknown: tuple[int, int]
     judged: JudgedCandidates | None = None
 
-    def weighted(self, weight: float, settings: MiningSettings, watch: Watch = SILENT) -> MinedTexts:
+    def weighted(self, weight: float, settings: MiningSettings) -> MinedTexts:
         """Return the pairs for another weight of the probabilities; the same pairs if there is no classifier."""
         if self.judged is None:
             return self
-        ranked = self.judged.ranked(replace(settings, weight=weight), watch)
+        ranked = self.judged.ranked(replace(settings, weight=weight))
         return replace(self, pairs=ranked.pairs, margins=ranked.margins, probabilities=ranked.probabilities,
                        blind=ranked.blind)  # fmt: skip
 
@@ -381,7 +381,7 @@ def mine_texts(
     judged = None
     if encoder.model is not None and settings.rerank:
         judged = _judged(sides, candidate_pairs, encoder.model, ready, settings.rerank, watch)
-        ranked = judged.ranked(settings, watch)
+        ranked = judged.ranked(settings)
     else:
         chosen = retrieve(candidate_pairs, settings.retrieval)
         ranked = _Ranked(candidate_pairs.take(chosen), candidate_pairs.scores[chosen])
@@ -415,7 +415,7 @@ class JudgedCandidates:
     pairs: ClassifiedPairs
     probabilities: DoubleArray
 
-    def ranked(self, settings: MiningSettings, watch: Watch) -> _Ranked:
+    def ranked(self, settings: MiningSettings) -> _Ranked:
         """Select pairs by the margin plus the weighted logarithm of the probability.
 
         The weight must be small enough that probabilities do not overrule clear margins: an overconfident classifier

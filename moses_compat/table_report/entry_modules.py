@@ -39,8 +39,6 @@ UNEQUAL_LENGTHS = (0.05, 0.2)
 UNEQUAL = 3
 # The share of entries seen once above which the verdict is `check`.
 SINGLETONS = 0.5
-# Bytes of memory of a form of the table above which the verdict is `check`.
-MUCH_MEMORY = 1 << 33
 # Ratios of the longer to the shorter side that bound the bars of the figure, on the left and on the right.
 RATIOS = (1, 2, 3, 5, 8)
 

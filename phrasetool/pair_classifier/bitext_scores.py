@@ -34,6 +34,8 @@ from phrasetool.text_encoders.text_encoder import SIDES, Side, TextEncoder, enco
 
 # Texts per call of an encoder.
 _ENCODE_BATCH = 256
+# Pairs over whose lengths probabilities without the effect of lengths are averaged.
+_DRAWS = 16
 
 
 @dataclass(frozen=True)
@@ -472,19 +474,18 @@ class ClassifiedPairs:
                 yield logits
 
 
-def without_length(pairs: ClassifiedPairs, chosen: Int64Array, draws: int = 16) -> DoubleArray:
-    """Return probabilities without the effect of lengths: means over the lengths of several chosen pairs.
+def without_length(pairs: ClassifiedPairs, chosen: Int64Array) -> DoubleArray:
+    """Return probabilities without the effect of lengths: means over the lengths of a few of the chosen pairs.
 
     Args:
         pairs: the classified pairs.
         chosen: indices of M pairs, the best first.
-        draws: number of pairs whose lengths are used, evenly spread over the chosen ones.
 
     Returns:
         float64, shape (M,).
     """
     total = np.zeros(len(chosen), np.float64)
-    sampled = chosen[np.linspace(0, len(chosen) - 1, min(draws, len(chosen))).astype(np.int64)]
+    sampled = chosen[np.linspace(0, len(chosen) - 1, min(_DRAWS, len(chosen))).astype(np.int64)]
     for pair in sampled.tolist():
         lengths = tuple(np.full(len(chosen), pairs.lengths(side)[pair]) for side in range(2))
         total += np.concatenate(list(pairs.probabilities(chosen, (lengths[0], lengths[1]))))

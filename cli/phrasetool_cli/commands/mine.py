@@ -184,7 +184,7 @@ def command(
         mined = search((source, target), store)
         if dev_gold is not None:
             settings = settings_from_gold(searched or mined, dev_gold, settings, weights)
-            mined = mined.weighted(settings.weight, settings, watch)
+            mined = mined.weighted(settings.weight, settings)
             chosen = f", weight of probabilities {settings.weight:g}" if mined.judged else ""
             watch.say(f"threshold {settings.threshold:.6g}{chosen}, from {dev_gold}")
         for line in mined_lines(mined, settings):
