@@ -436,16 +436,9 @@ def _check_file(path: str) -> None:
         )
 
 
-# Parameters of sentence encoders -> their options.
-FOR_ENCODERS = {"target_encoder": "--target-encoder", "detokenise": "--detokenise", "prefix": "--prefix"}
-# Parameters of `EncoderRequest`, in order -> their options.
-_FLAGS = {
-    "target_encoder": "--target-encoder",
-    "detokenise": "--detokenise",
-    "prefix": "--prefix",
-    "normalise": "--normalise",
-    "encoder_store": "--encoder-store",
-}
+# Parameters of `sentence_encoder_options` and of `encoder_options` that have no effect without `--encoder`.
+SENTENCE_ENCODER = ("target_encoder", "detokenise", "prefix")
+_ENCODER = (*SENTENCE_ENCODER, "normalise", "encoder_store")
 
 sentence_encoder_options = sections(
     "Sentence encoder",
@@ -468,6 +461,15 @@ encoder_options = sections(
 )  # fmt: skip
 
 
+def refuse_encoder_options() -> None:
+    """Refuse options of a sentence encoder in a call that names none.
+
+    Raises:
+        click.UsageError: one of these options is on the command line.
+    """
+    refuse_unused(dict.fromkeys(_ENCODER, "a sentence encoder; name one with --encoder"))
+
+
 def chosen_encoder(values: dict[str, Any], table: str, inputs: bool = True) -> EncoderRequest | None:
     """Take the requested encoder out of the values of all options; None without one.
 
@@ -479,12 +481,10 @@ def chosen_encoder(values: dict[str, Any], table: str, inputs: bool = True) -> E
     Raises:
         click.UsageError: options contradict each other, the encoder cannot be used, or a language is unknown.
     """
-    folder, more = values.pop("encoder"), {name: values.pop(name) for name in _FLAGS}
-    # A configured option of an encoder is ignored if another source of similarities is typed.
-    named = [flag for name, flag in _FLAGS.items() if more[name] is not None and is_given(name)]
+    folder, more = values.pop("encoder"), {name: values.pop(name) for name in _ENCODER}
     if folder is None:
-        if named:
-            raise click.UsageError(f"{named[0]} is for a sentence encoder; name one with --encoder")
+        # A configured option of an encoder is ignored if another source of similarities is typed.
+        refuse_encoder_options()
         return None
     from moses_compat.files.paths import is_stream
     from moses_compat.measures.similarities import EncoderRequest

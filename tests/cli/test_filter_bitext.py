@@ -676,6 +676,7 @@ def test_bad_usage_of_language_models(fluent, kept):
             2,
             "--prefix is for a sentence encoder; name one with --encoder",
         ),
+        (("--lm", good, "--keep", 0.5, "--dev", fluent / "s", fluent / "t"), 2, "--dev is for --cross-train"),
         (("--lm", good, "--general-lm", good, "--keep", 0.5), 1, "are the same model, so every score would be 0"),
         (("--lm", fluent / "other.arpa", "--keep", 0.5), 1, "other.arpa: knows 0% of the tokens of"),
         (("--source-lm", fluent / "other.arpa", "--keep", 0.5), 1, "other.arpa: knows 0% of the tokens of"),

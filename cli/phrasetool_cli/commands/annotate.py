@@ -182,8 +182,8 @@ def command(
         smoothing = None
     if not (model_folders or encoder or forced_pairs or smoothing):
         raise click.UsageError("nothing to append; give -m, --encoder, --forced-pairs or a --smoothing")
-    if not model_folders and not encoder and is_given("scale"):
-        raise click.UsageError("--scale is for the similarities of a model; name one with -m")
+    if not model_folders and not encoder:
+        refuse_unused({"scale": "the similarities of a model; name one with -m"})
     if smoothing and is_stream(table):
         raise click.UsageError(
             f"--smoothing {smoothing} reads the table twice, so it cannot come from standard input or a pipe; give a "

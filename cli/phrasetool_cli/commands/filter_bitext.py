@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool.errors import PhraseToolError
-from phrasetool_cli.checks import check_inputs, check_outputs, is_given
+from phrasetool_cli.checks import check_inputs, check_outputs, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
-    FOR_ENCODERS,
+    SENTENCE_ENCODER,
     allow_empty_option,
     dev_option,
     engine_options,
     force_option,
     json_document,
     json_option,
+    refuse_encoder_options,
     sentence_encoder_options,
 )
 from phrasetool_cli.parameter_types import FiniteRange, Share
@@ -110,25 +111,20 @@ def chosen_scorer(values: dict[str, Any], explain: bool) -> ChosenScorer:
             "name a classifier with --model, a sentence encoder with --encoder, or language models with --lm and "
             "--source-lm, or train two classifiers with --cross-train"
         )
-    if any(language_models):
-        return _by_language_models(values, explain)
-    if values["development"] and not values["cross_train"] and is_given("development"):
-        raise click.UsageError("--dev is for --cross-train: a classifier has its own best threshold")
+    if explain and model is None:
+        raise click.UsageError("--explain needs a classifier; name one with --model")
+    if encoder is None:
+        refuse_encoder_options()
     if values["cross_train"]:
-        _refuse_encoder_options(values)
-        return _by_cross_training(threshold, explain, values["development"])
+        return _by_cross_training(threshold, values["development"])
+    refuse_unused({"development": "--cross-train: a classifier has its own best threshold"})
+    if any(language_models):
+        return _by_language_models(values)
     if encoder is not None and values["share"] is not None:
         threshold = -1.0
     if encoder is not None:
-        return _by_encoder(encoder, threshold, explain, {name: values[name] for name in FOR_ENCODERS})
-    _refuse_encoder_options(values)
+        return _by_encoder(encoder, threshold, {name: values[name] for name in SENTENCE_ENCODER})
     return _by_classifier(model, threshold, explain)
-
-
-def _refuse_encoder_options(values: dict[str, Any]) -> None:
-    for name, flag in FOR_ENCODERS.items():
-        if values[name] is not None and is_given(name):
-            raise click.UsageError(f"{flag} is for a sentence encoder; name one with --encoder")
 
 
 def _check_range(threshold: float | str | None, least: float, expected: str) -> None:
@@ -153,9 +149,7 @@ def _by_classifier(folder: str, threshold: float | str | None, explain: bool) ->
     return ChosenScorer(threshold, model.encoder is not None, True, filter_pairs)
 
 
-def _by_cross_training(threshold: float | str | None, explain: bool, dev: tuple[str, str] | None) -> ChosenScorer:
-    if explain:
-        raise click.UsageError("--explain asks one classifier; name it with --model")
+def _by_cross_training(threshold: float | str | None, dev: tuple[str, str] | None) -> ChosenScorer:
     _check_range(threshold, 0, "a probability from 0 to 1")
 
     def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
@@ -168,17 +162,13 @@ def _by_cross_training(threshold: float | str | None, explain: bool, dev: tuple[
     return ChosenScorer(threshold if isinstance(threshold, float) else 0.5, False, False, filter_pairs)
 
 
-def _by_encoder(
-    folder: str, threshold: float | str | None, explain: bool, more: dict[str, str | None]
-) -> ChosenScorer:  # fmt: skip
+def _by_encoder(folder: str, threshold: float | str | None, more: dict[str, str | None]) -> ChosenScorer:
     from moses_compat.measures.similarities import EncoderRequest
     from phrasetool.pair_classifier.bitext_scores import EncoderScorer, find_pair_encoder
 
     if not isinstance(threshold, float):
         raise click.UsageError("--encoder needs --threshold, the minimum cosine of kept pairs")
     _check_range(threshold, -1, "a cosine from -1 to 1")
-    if explain:
-        raise click.UsageError("--explain needs a classifier; name one with --model")
     try:
         ready = EncoderRequest(folder, more["target_encoder"], more["detokenise"], more["prefix"] or "").ready
     except ValueError as error:
@@ -196,7 +186,7 @@ def _by_encoder(
     return ChosenScorer(threshold, True, False, filter_pairs)
 
 
-def _by_language_models(values: dict[str, Any], explain: bool) -> ChosenScorer:
+def _by_language_models(values: dict[str, Any]) -> ChosenScorer:
     from moses_compat.engine.language_models import open_kenlm_model
     from moses_compat.files.finished_work import fingerprint
     from phrasetool.pair_classifier.bitext_scores import FluencyScorer
@@ -204,9 +194,6 @@ def _by_language_models(values: dict[str, Any], explain: bool) -> ChosenScorer:
     threshold = values["threshold"]
     if not isinstance(threshold, float) and values["share"] is None:
         raise click.UsageError("--lm and --source-lm need --keep, or --threshold, the minimum score of kept pairs")
-    if explain:
-        raise click.UsageError("--explain needs a classifier; name one with --model")
-    _refuse_encoder_options(values)
     paths = [(values[good], values[general]) for good, general in _LANGUAGE_MODELS]
     names = [[fingerprint(path) if path else "" for path in pair] for pair in paths]
     for pair, (good, general) in zip(paths, names, strict=True):

@@ -9,7 +9,7 @@ import click
 from phrasetool_cli.checks import check_inputs, check_outputs, is_given
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
-    FOR_ENCODERS,
+    SENTENCE_ENCODER,
     dev_option,
     engine_options,
     former_option,
@@ -17,6 +17,7 @@ from phrasetool_cli.options import (
     json_document,
     json_option,
     output_option,
+    refuse_encoder_options,
     sentence_encoder_options,
 )
 from phrasetool_cli.parameter_types import FiniteRange, finite_number
@@ -80,12 +81,11 @@ def chosen_pair_encoder(given: dict[str, Any]) -> tuple[PairEncoder, EncoderRequ
     from moses_compat.measures.similarities import EncoderRequest
 
     model, encoder, store = (given.pop(name) for name in ("model_folder", "encoder", "encoder_store"))
-    more = {name: given.pop(name) for name in FOR_ENCODERS}
+    more = {name: given.pop(name) for name in SENTENCE_ENCODER}
     if (model is None) == (encoder is None):
         raise click.UsageError("name a classifier with --model, or a sentence encoder with --encoder")
-    if named := [flag for name, flag in FOR_ENCODERS.items() if encoder is None and is_given(name)]:
-        raise click.UsageError(f"{named[0]} is for a sentence encoder; name one with --encoder")
     if encoder is None:
+        refuse_encoder_options()
         more = dict.fromkeys(more)
     else:
         for name, flag in (("rerank", "--rerank"), ("weight", "--probability-weight")):
