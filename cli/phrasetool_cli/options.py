@@ -141,6 +141,11 @@ allow_empty_option = click.option(
     "--allow-empty", is_flag=True, help="Accept empty input."
 )  # fmt: skip
 
+temporary_option = click.option(
+    "--temporary", type=click.Path(exists=True, file_okay=False), metavar="FOLDER",
+    help="Folder of temporary files.  [default: $TMPDIR]",
+)  # fmt: skip
+
 sort_option = click.option(
     "--sort", is_flag=True,
     help="Sort TABLE first (LC_ALL=C).",

@@ -98,7 +98,7 @@ def test_bad_usage(tmp_path):
     for options in (("--memory", "2X"), ("--max-length", 0), ("--smoothing", "loud")):
         assert run_inside("extract", *BITEXT, *options).code == 2
     outcome = run_inside("extract", *BITEXT, "--temporary", tmp_path / "none")
-    assert outcome.message == f"phrasetool: {tmp_path / 'none'}: there is no such folder for temporary files"
+    assert f"'--temporary': Directory '{tmp_path / 'none'}' does not exist" in outcome.message
     outcome = run_inside("extract", *BITEXT, "-o", tmp_path / "x.f2e", "--lexical", tmp_path / "x")
     assert "two outputs go to one file" in outcome.message
     outcome = run_inside("extract", *BITEXT, "--reordering-smoothing", 1, "-o", tmp_path / "x")

@@ -87,7 +87,7 @@ def test_a_pivot_table_and_commands_that_read_it(files):
         (["to0.gz", "from0.gz", "-o", "to0.gz"], 1, "the output is the input to0.gz"),
         (["to0.gz", "nowhere.gz"], 1, "nowhere.gz: No such file or directory"),
         (["to0.gz", "from0.gz", "--on-error", "keep"], 2, "skip leaves them out"),
-        (["to0.gz", "from0.gz", "--temporary", "nowhere"], 1, "nowhere: there is no such folder"),
+        (["to0.gz", "from0.gz", "--temporary", "nowhere"], 2, "Directory 'nowhere' does not exist"),
         (["from0.gz", "to0.gz"], 1, "are the two tables swapped, or source and target of both?"),
         (["to0.gz", "to0.gz"], 1, "are source and target of to0.gz swapped?; --force continues anyway"),
         (["to0.gz", "lm.arpa"], 1, "looks like a language model in ARPA form"),

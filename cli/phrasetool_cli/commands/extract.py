@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 import click
 
 from phrasetool_cli.checks import check_inputs, check_outputs, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.options import json_document, json_option, output_option, quiet_option, threads_option
+from phrasetool_cli.options import (
+    json_document,
+    json_option,
+    output_option,
+    quiet_option,
+    temporary_option,
+    threads_option,
+)
 from phrasetool_cli.parameter_types import FiniteRange, size_in_bytes
 from phrasetool_cli.progress import ItemProgress, TerminalWatch
 
@@ -42,7 +48,7 @@ Example:
     "Performance",
     click.option("--memory", type=size_in_bytes, default="2G", metavar="BYTES",
                  help="Memory for phrase pairs before temporary files are used."),
-    click.option("--temporary", metavar="FOLDER", help="Folder of temporary files.  [default: $TMPDIR]"),
+    temporary_option,
     threads_option("Threads for scoring and compression."),
     None,
     json_option,
@@ -62,7 +68,6 @@ def command(
     """
     from moses_compat.corpora.bitexts import read_bitext, warn_of_copies, warn_of_labels
     from moses_compat.engine.extracted import write_extraction
-    from phrasetool.errors import PhraseToolError
     from phrasetool.smt.extraction.phrase_table import PhraseTable
 
     lexical_files = (f"{lexical}.f2e", f"{lexical}.e2f") if lexical else None
@@ -72,8 +77,6 @@ def command(
     if reordering_table is None:
         refuse_unused({"reordering_smoothing": "a reordering table; give --reordering-out"})
     document = json_document(json_file, [source, target, alignment], written)
-    if temporary and not os.path.isdir(temporary):
-        raise PhraseToolError(f"{temporary}: there is no such folder for temporary files")
     watch = TerminalWatch(quiet)
     tell = watch.say
     began = time.monotonic()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import click
 
 from phrasetool_cli.checks import check_inputs, check_outputs
 from phrasetool_cli.command import SectionedCommand
-from phrasetool_cli.options import json_document, json_option, output_option, quiet_option
+from phrasetool_cli.options import json_document, json_option, output_option, quiet_option, temporary_option
 from phrasetool_cli.parameter_types import size_in_bytes
 from phrasetool_cli.progress import TerminalWatch, say
 
@@ -76,7 +75,7 @@ def _parse_prune(context: click.Context, parameter: click.Parameter, value: str)
     metavar="BYTES",
     help="Memory for n-grams before temporary files are used.",
 )
-@click.option("--temporary", metavar="FOLDER", help="Folder of temporary files.  [default: $TMPDIR]")
+@temporary_option
 @json_option
 @quiet_option
 def command(
@@ -100,8 +99,6 @@ def command(
     for i, path in enumerate(corpora):
         if any(same_file(path, earlier) for earlier in corpora[:i]):
             TerminalWatch(quiet).warn(f"{path}: is given twice; its words count twice")
-    if temporary and not os.path.isdir(temporary):
-        raise PhraseToolError(f"{temporary}: there is no such folder for temporary files")
     program = find_lmplz() if estimator != "built-in" else None
     if estimator == "lmplz" and not program:
         raise PhraseToolError("lmplz is not on the PATH; install kenlm's programs, or use --estimator built-in")

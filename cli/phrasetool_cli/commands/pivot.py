@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import click
 
 from phrasetool_cli.checks import check_outputs, is_given, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.options import json_document, json_option, output_option, table_options
+from phrasetool_cli.options import json_document, json_option, output_option, table_options, temporary_option
 from phrasetool_cli.parameter_types import Share, column_pair, names_of, size_in_bytes
 from phrasetool_cli.progress import TerminalWatch
 
@@ -59,7 +58,7 @@ Example:
     "Performance",
     click.option("--memory", type=size_in_bytes, default="2G", metavar="BYTES",
                  help="Memory for entries before temporary files are used."),
-    click.option("--temporary", metavar="FOLDER", help="Folder of temporary files.  [default: $TMPDIR]"),
+    temporary_option,
     "Reading",
     click.option("--sort", is_flag=True, help="Sort the tables first, as Moses does (LC_ALL=C sort)."),
     None,
@@ -82,7 +81,6 @@ def command(
     from moses_compat.jobs.pivot import PivotRequest, pivot
     from moses_compat.lines.counts import CountUse
     from moses_compat.tables.blocks import TableScan
-    from phrasetool.errors import PhraseToolError
 
     if len(tables) % 2:
         many = "1 table" if len(tables) == 1 else f"{len(tables)} tables"
@@ -99,8 +97,6 @@ def command(
         raise click.UsageError(f"{message}; give one for all, or one for each")
     if on_error == "keep":
         raise click.UsageError("--on-error keep is not for lines of two tables; skip leaves them out")
-    if temporary and not os.path.isdir(temporary):
-        raise PhraseToolError(f"{temporary}: there is no such folder for temporary files")
     check_outputs([*tables, *orderings], [output, reordering_out])
     if not similarities:
         refuse_unused({"scale": "similarities; name their columns with --similarity-columns"})
