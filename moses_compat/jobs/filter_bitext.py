@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.corpora.bitexts import check_line_counts
-from moses_compat.files.paths import STANDARD, display_name, is_pipe, same_file
+from moses_compat.corpora.bitexts import check_line_counts, check_two_sides
+from moses_compat.files.paths import STANDARD, display_name, is_pipe
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.mine import COPY, plain_words
 from moses_compat.measures.model_fit import FitCheck, drain
@@ -431,16 +431,13 @@ def filter_bitext(
             read; the model does not match the bitext; no pair is kept; or stored blocks belong to another run.
         PhraseToolError: both sides are one file, standard input is to be read twice, or an output cannot be written.
     """
-    if request.source == request.target == STANDARD:
-        raise PhraseToolError("standard input: cannot be both sides of a bitext")
+    check_two_sides(request.source, request.target)
     if request.share is not None:
         for path in (request.source, request.target):
             if path == STANDARD or is_pipe(path):
                 raise PhraseToolError(
                     f"{display_name(path)}: cannot be read twice, which keeping a share of the pairs needs; name a file"
                 )
-    if same_file(request.source, request.target):
-        raise PhraseToolError(f"{request.target}: is also the source file; expected its translation")
     report = FilterReport(threshold=request.threshold)
     folder = parts_folder(request.kept[0], 1)
     with contextlib.ExitStack() as stack:

@@ -81,12 +81,13 @@ def command(
     A partial derivation (--partial) leaves out spans of source words together with spans of target words, up to seven
     words of each.  If only one side has words left over, an entry that fits is left out with them.
     """
+    from moses_compat.corpora.bitexts import check_two_sides
     from moses_compat.corpora.texts import read_sentences, surface_words
     from moses_compat.engine.decoder_tables import InputPhrases, used_pairs
     from moses_compat.engine.development_check import report_coverage, warn_of_long_jumps
     from moses_compat.engine.model import MosesModel, check_sides
     from moses_compat.files.finished_work import digest_of_bytes
-    from moses_compat.files.paths import display_name, same_file
+    from moses_compat.files.paths import display_name
     from moses_compat.files.streams import Input, Output
     from phrasetool.errors import PhraseToolError
     from phrasetool.pipeline import run
@@ -98,8 +99,7 @@ def command(
     resume = checked_resume(resume, source, output)
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([source, target, *model.kept_paths], [output])
-    if same_file(source, target):
-        raise PhraseToolError(f"{target}: is also the source file; expected its translation")
+    check_two_sides(source, target)
     check_inputs([source, target])
     # The language model of the ini is not used.
     model.check_files(model.used_tables)
