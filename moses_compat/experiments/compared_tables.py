@@ -23,7 +23,7 @@ from moses_compat.experiments.build import method_options
 from moses_compat.experiments.build_commands import RunStore, digest_of, shown_path
 from moses_compat.experiments.phrase_frames import histogram_frame, surprise_frame, surprising_entries
 from moses_compat.experiments.results import FinishedRun, Scoreboard, TunedRuns, annotation_frame, pruning_frames
-from moses_compat.experiments.runner import ExperimentRunner, development_check
+from moses_compat.experiments.runner import RunContext, development_check
 from moses_compat.experiments.settings import (
     AFFORDABLE,
     DEV,
@@ -62,20 +62,20 @@ _LARGEST_SIGNIFICANCE = np.float32(20.0)
 N_BEST = 100
 
 
-def pruned_table_frames(runner: ExperimentRunner, grid: PruningGrid) -> dict[str, pd.DataFrame]:
+def pruned_table_frames(context: RunContext, grid: PruningGrid) -> dict[str, pd.DataFrame]:
     """Return `pruning` (Table 1), `contests`, and for tables of about a tenth `histogram` and `surprises`.
 
     Args:
-        runner: the decoder and the measures.
+        context: the decoder and the measures.
         grid: the tables to compare; those whose size is not attainable are left out.
 
     Raises:
         PhraseToolError: the development set is not plausible, see `DevelopmentCheck`.
     """
-    session, store = runner.session, runner.store
+    session, store = context.session, context.store
     labels = labels_of([PruningSystem(), *grid.systems()])
     skipped: dict[str, str] = {}
-    planned = list(plan_runs(labels, runner.measures, runner.identity, runner.model.weights, skipped.__setitem__))
+    planned = list(plan_runs(labels, context.measures, context.identity, context.model.weights, skipped.__setitem__))
     if skipped:
         label, reason = next(iter(skipped.items()))
         more = f" and {len(skipped) - 1} more" if len(skipped) > 1 else ""
@@ -85,32 +85,32 @@ def pruned_table_frames(runner: ExperimentRunner, grid: PruningGrid) -> dict[str
     finished, took = [], 0.0
     with session.watch.items("translate", len(missing) * session.texts.sentences, "sentence") as tick:
         for run in planned:
-            record = decode_run(runner.load, run, store, lambda: tick(1))
+            record = decode_run(context.load, run, store, lambda: tick(1))
             took += record["seconds"]
             if run.system.rule == FULL:
-                _check_bleu(runner, record["translations"][DEV])
-            line = prune_command(runner, run.system)
+                _check_bleu(context, record["translations"][DEV])
+            line = prune_command(context, run.system)
             finished.append(FinishedRun(run.system, run.label, run.entries, run.of, record["translations"], line))
     session.seconds["all pruning runs, when they were done"] = round(took, 3)
     board = Scoreboard(session.texts.references, session.config.samples)
     table, contests = pruning_frames(finished, board)
-    return {"pruning": table, "contests": contests, **_detail_frames(runner, planned)}
+    return {"pruning": table, "contests": contests, **_detail_frames(context, planned)}
 
 
-def _check_bleu(runner: ExperimentRunner, translations: Sequence[str]) -> None:
+def _check_bleu(context: RunContext, translations: Sequence[str]) -> None:
     """Reject a development set that the full table cannot translate, before other tables translate it."""
     symbols = Symbols()
     hypotheses = symbols.read_lines("".join(f"{line}\n" for line in translations).encode())
-    references = symbols.read_lines(runner.session.texts.targets[DEV])
+    references = symbols.read_lines(context.session.texts.targets[DEV])
     measure = functools.partial(bleu_statistics, np.arange(len(hypotheses)), hypotheses)
-    development_check(runner.session, runner.model).bleu(measure, [references])
+    development_check(context.session, context.model).bleu(measure, [references])
 
 
-def prune_command(runner: ExperimentRunner, system: PruningSystem) -> str:
+def prune_command(context: RunContext, system: PruningSystem) -> str:
     """Return the command line that writes a table; an empty text for the full table."""
     if system.rule == FULL:
         return ""
-    method, plan = system.parsed(), runner.plan
+    method, plan = system.parsed(), context.plan
     options = ["--target-size" if system.rule == "size" else "--threshold", f"{system.wanted:g}"]
     options = [] if method.thresholds else options
     options += ["--protect", system.protect, "--keep-top", str(system.keep_top), "--method", system.method]
@@ -122,13 +122,13 @@ def prune_command(runner: ExperimentRunner, system: PruningSystem) -> str:
         options += ["--seed", str(system.seed)]
     if SIMILARITIES in method.needs:
         options += ["--similarities", plan.scores[plan.dimension]]
-    options += method_options(method, plan.ini, runner.session.config.bitext, plan.forced_pairs)
-    return shlex.join(["phrasetool", "prune", *map(shown_path, [runner.model.table, *options]), "-o", "pruned.gz"])
+    options += method_options(method, plan.ini, context.session.config.bitext, plan.forced_pairs)
+    return shlex.join(["phrasetool", "prune", *map(shown_path, [context.model.table, *options]), "-o", "pruned.gz"])
 
 
-def _detail_frames(runner: ExperimentRunner, planned: Sequence[PlannedRun]) -> dict[str, pd.DataFrame]:
+def _detail_frames(context: RunContext, planned: Sequence[PlannedRun]) -> dict[str, pd.DataFrame]:
     """Return frames about the entries of one table per method, with about a tenth of the entries."""
-    measures = runner.measures
+    measures = context.measures
     chosen: dict[str, PlannedRun] = {}
     for run in planned:
         system = run.system
@@ -145,7 +145,7 @@ def _detail_frames(runner: ExperimentRunner, planned: Sequence[PlannedRun]) -> d
     scores = {kind: run.system.parsed().scores(measures) for kind, run in chosen.items()}
     surprising = surprising_entries(scores, masks, groups)
     if surprising:
-        frames["surprises"] = surprise_frame(measures, surprising, lambda rows: read_entries(runner.model.table, rows))
+        frames["surprises"] = surprise_frame(measures, surprising, lambda rows: read_entries(context.model.table, rows))
     return frames
 
 
@@ -287,27 +287,27 @@ def read_entries(path: str, rows: Int64Array) -> Sequence[tuple[bytes, bytes]]:
     return phrases
 
 
-def tuned_table_frame(runner: ExperimentRunner, settings: AnnotationSettings) -> pd.DataFrame:
+def tuned_table_frame(context: RunContext, settings: AnnotationSettings) -> pd.DataFrame:
     """Return the frame `annotation` (Table 2).
 
     Args:
-        runner: the decoder and the measures.
+        context: the decoder and the measures.
         settings: the tables and columns, and how they are tuned.
 
     Raises:
         PhraseToolError: a size is not attainable.
     """
-    session, store, measures = runner.session, runner.store, runner.measures
-    model = with_default_weights(runner.model) if settings.start == "default" else runner.model
+    session, store, measures = context.session, context.store, context.measures
+    model = with_default_weights(context.model) if settings.start == "default" else context.model
     plan = TuningPlan(DEV, session.texts.targets[DEV], settings.iterations)
     sentences_per_run = settings.iterations * session.texts.sources[DEV].count(b"\n") + session.texts.sentences
     jobs = []
-    for table in tables_to_tune(runner, settings):
+    for table in tables_to_tune(context, settings):
         columns = [part for part in table.columns.split("+") if part]
-        similar = _with_scores(measures, runner.plan.scores[table.dimension]) if "semantic" in columns else measures
-        values = column_values(similar, columns, runner.plan.probable and not table.dimension)
+        similar = _with_scores(measures, context.plan.scores[table.dimension]) if "semantic" in columns else measures
+        values = column_values(similar, columns, context.plan.probable and not table.dimension)
         seeds = settings.tuning_seeds
-        keys = {seed: tuning_key(runner.identity, model, values, table.keep, plan, seed) for seed in seeds}
+        keys = {seed: tuning_key(context.identity, model, values, table.keep, plan, seed) for seed in seeds}
         jobs.append((table, values, keys))
     missing = sum(store.read(key) is None for *_, keys in jobs for key in keys.values())
     session.watch.say(f"{len(jobs) * len(settings.tuning_seeds)} tunings, {missing} to do")
@@ -315,7 +315,7 @@ def tuned_table_frame(runner: ExperimentRunner, settings: AnnotationSettings) ->
     with session.watch.items("tune", missing * sentences_per_run, "sentence") as tick:
         for table, values, keys in jobs:
             # A default argument, because the function is called later and `values` changes in the loop.
-            load_annotated = functools.cache(lambda values=values: annotated(runner.load(), model, values))
+            load_annotated = functools.cache(lambda values=values: annotated(context.load(), model, values))
             facts = {"system": table.label, "columns": table.columns, "dimension": table.dimension}
             records = [
                 tuned_run(load_annotated, table.keep, plan, seed, store, key, facts, tick) for seed, key in keys.items()
@@ -344,28 +344,28 @@ class TunedTable:
     dimension: int = 0
 
 
-def tables_to_tune(runner: ExperimentRunner, settings: AnnotationSettings) -> Iterator[TunedTable]:
+def tables_to_tune(context: RunContext, settings: AnnotationSettings) -> Iterator[TunedTable]:
     """Yield the tables of each size, without and with columns; the largest without columns is first, the baseline."""
     several = len(settings.columns) > 1
     for index, size in enumerate(settings.sizes):
-        keep = _pruned(runner, settings.method, size) if size < 1 else None
+        keep = _pruned(context, settings.method, size) if size < 1 else None
         share = f"{settings.method} {100 * size:g} %" if size < 1 else ""
         yield TunedTable(share if index else f"baseline{f', {share}' if share else ''}", keep)
         for columns in settings.columns:
-            models = [dimension or runner.plan.dimension for dimension in settings.dimensions]
+            models = [dimension or context.plan.dimension for dimension in settings.dimensions]
             for dimension in models if "semantic" in columns.split("+") else (0,):
                 label = f"annotated n={dimension}" if dimension else "annotated"
                 label += f" ({columns})" if several else ""
                 yield TunedTable(f"{label}, {share}" if share else label, keep, columns, dimension)
 
 
-def _pruned(runner: ExperimentRunner, method: str, size: float) -> Mask:
+def _pruned(context: RunContext, method: str, size: float) -> Mask:
     """Return the entries of a pruned table, bool, shape (N,)."""
-    config = runner.session.config
+    config = context.session.config
     grid = config.prune or PruningGrid()
     system = PruningSystem(method, "", "size", size, grid.protect[0], grid.best_of(size))
     try:
-        decisions = TableDecisions(runner.measures)
+        decisions = TableDecisions(context.measures)
         return decisions.keep(decisions.with_keep_top(system))
     except TooSmallError as error:
         raise PhraseToolError(f"{config.path}: annotate.sizes: {error}") from error

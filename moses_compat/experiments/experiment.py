@@ -26,7 +26,7 @@ from moses_compat.experiments.runner import (
     Cluster,
     Session,
     check_development_set,
-    open_runner,
+    open_run_context,
     overlaps,
     read_experiment_texts,
     write_pair,
@@ -195,12 +195,12 @@ def run_experiment(
     plan, runner = _build(session, program)
     frames: dict[str, pd.DataFrame] = {}
     if config.prune or config.annotate:
-        experiment_runner = open_runner(session, plan)
+        context = open_run_context(session, plan)
         if config.prune:
-            frames.update(pruned_table_frames(experiment_runner, config.prune))
+            frames.update(pruned_table_frames(context, config.prune))
             session.part("pruning")
         if config.annotate:
-            frames["annotation"] = tuned_table_frame(experiment_runner, config.annotate)
+            frames["annotation"] = tuned_table_frame(context, config.annotate)
             session.part("annotation")
     if config.ladder:
         frames.update(ladder_frames(session, config.ladder, plan, runner))

@@ -146,7 +146,7 @@ class Session:
 
 
 @dataclass(frozen=True)
-class ExperimentRunner:
+class RunContext:
     """The model, measures and finished runs that the runs of an experiment share.
 
     Attributes:
@@ -169,7 +169,7 @@ class ExperimentRunner:
     load: Callable[[], LoadedModel]
 
 
-def open_runner(session: Session, plan: BuildPlan) -> ExperimentRunner:
+def open_run_context(session: Session, plan: BuildPlan) -> RunContext:
     """Read the model, and the table once for all measures.
 
     Args:
@@ -198,7 +198,7 @@ def open_runner(session: Session, plan: BuildPlan) -> ExperimentRunner:
         return loaded
 
     identity = decoder_identity(model, session.texts.sources)
-    return ExperimentRunner(session, plan, model, measures, RunStore(session.path("runs")), identity, load)
+    return RunContext(session, plan, model, measures, RunStore(session.path("runs")), identity, load)
 
 
 def development_check(session: Session, model: MosesModel) -> DevelopmentCheck:

@@ -21,7 +21,7 @@ from moses_compat.experiments.compared_tables import (
     with_default_weights,
 )
 from moses_compat.experiments.config import read_experiment_config
-from moses_compat.experiments.runner import Session, open_runner, read_experiment_texts
+from moses_compat.experiments.runner import Session, open_run_context, read_experiment_texts
 from moses_compat.experiments.settings import PruningGrid, PruningSystem, labels_of
 from moses_compat.files.streams import Input
 from moses_compat.ini.tables import choose_table, weights_of
@@ -36,14 +36,14 @@ MORE = '[prune]\nmethods = ["count", "composition"]\nsizes = 0.5\n'
 
 
 @pytest.fixture(scope="module")
-def runner(tmp_path_factory):
+def context(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pruned") / "x"
     config = read_experiment_config(str(write_experiment(folder, MORE)))
     session = Session(config, read_experiment_texts(config), 1, SILENT)
     plan = BuildPlan("tuned.ini", config.moses.ini.replace("moses.ini", "table.gz"), dimension=6,
                      scores={6: "scores.parquet"}, forced_pairs="forced.gz")  # fmt: skip
     plan.ini = config.moses.ini
-    return open_runner(session, plan)
+    return open_run_context(session, plan)
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def runner(tmp_path_factory):
         (PruningSystem("count:2", "", "threshold", 0.0), "--protect none --keep-top 0"),
     ],
 )
-def test_how_a_table_is_cut(runner, system, options):
-    *command, out, path = shlex.split(prune_command(runner, system))
+def test_how_a_table_is_cut(context, system, options):
+    *command, out, path = shlex.split(prune_command(context, system))
     assert (out, path) == ("-o", "pruned.gz")
     assert command[:2] == ["phrasetool", "prune"]
     assert command[2].endswith("table.gz")
@@ -75,15 +75,15 @@ def test_how_a_table_is_cut(runner, system, options):
         (PruningSystem("significance+semantic", "product", "size", 0.5), ["--combine", "--similarities", "--bitext"]),
     ],
 )
-def test_what_a_method_needs_is_given(runner, system, given):
+def test_what_a_method_needs_is_given(context, system, given):
     always = {"--target-size", "--protect", "--keep-top", "--method"}
-    result = [part for part in shlex.split(prune_command(runner, system)) if part.startswith("--")]
+    result = [part for part in shlex.split(prune_command(context, system)) if part.startswith("--")]
     assert [part for part in result if part not in always] == given
 
 
-def test_counts_are_measured_where_frequent_entries_are_protected(runner):
+def test_counts_are_measured_where_frequent_entries_are_protected(context):
     """By default, frequent entries are protected if similarity alone decides at a threshold."""
-    config = runner.session.config
+    config = context.session.config
     for grid, needed in (
         (PruningGrid(("semantic",), sizes=(0.5,)), False),
         (PruningGrid(("semantic",), sizes=(0.5,), thresholds={"semantic": (0.3,)}), True),
@@ -93,13 +93,13 @@ def test_counts_are_measured_where_frequent_entries_are_protected(runner):
         assert (OCCURRENCES in replace(config, prune=grid).needs) == needed
 
 
-def test_the_full_table_is_there(runner):
-    assert prune_command(runner, PruningSystem()) == ""
+def test_the_full_table_is_there(context):
+    assert prune_command(context, PruningSystem()) == ""
 
 
-def test_tables_nearest_to_a_tenth_are_looked_at(runner):
+def test_tables_nearest_to_a_tenth_are_looked_at(context):
     grid = PruningGrid(("count", "composition", "random"), sizes=(0.5, 0.15, 0.08), protect=("none",))
-    frames = pruned_table_frames(runner, grid)
+    frames = pruned_table_frames(context, grid)
     assert list(frames) == ["pruning", "contests", "surprises"]
     sizes = frames["pruning"].drop_duplicates("system").set_index("system")["entries"]
     assert len(sizes) == 10
@@ -108,7 +108,7 @@ def test_tables_nearest_to_a_tenth_are_looked_at(runner):
     assert set(frames["surprises"].method) == {"count", "composition"}
     kept = frames["surprises"][frames["surprises"].kind == "kept"]
     assert len(kept) <= 2 * sizes["count 8 %"]
-    assert runner.session.seconds["all pruning runs, when they were done"] > 0
+    assert context.session.seconds["all pruning runs, when they were done"] > 0
 
 
 METHODS = {

@@ -8,7 +8,7 @@ import pytest
 from moses_compat.experiments import runner as runner_module
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.config import read_experiment_config
-from moses_compat.experiments.runner import Session, open_runner, read_experiment_texts
+from moses_compat.experiments.runner import Session, open_run_context, read_experiment_texts
 from phrasetool.pruning.measures import LOSSES, SIGNIFICANCE, SIMILARITIES
 from phrasetool.watch import SILENT
 from tests.moses_compat.experiments.watching import RecordingWatch
@@ -25,34 +25,34 @@ stack = 70
 
 
 @pytest.fixture(scope="module")
-def runner(tmp_path_factory):
+def context(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runner") / "x"
     config = read_experiment_config(str(write_experiment(folder, MORE)))
     session = Session(config, read_experiment_texts(config), 1, RecordingWatch())
-    return open_runner(session, BuildPlan(config.moses.ini))
+    return open_run_context(session, BuildPlan(config.moses.ini))
 
 
-def test_the_search_is_that_of_the_configuration(runner):
-    search = runner.model.search
+def test_the_search_is_that_of_the_configuration(context):
+    search = context.model.search
     # Other settings are those of the ini, or else Moses' defaults.
     assert (search.algorithm, search.stack_size, search.pop_limit, search.table_limit) == ("stack", 70, 1000, 20)
 
 
-def test_only_what_is_needed_is_measured(runner):
-    measures = runner.measures
+def test_only_what_is_needed_is_measured(context):
+    measures = context.measures
     assert len(measures) == len(table_lines())
     assert LOSSES in measures
     assert SIMILARITIES not in measures
     assert SIGNIFICANCE not in measures
-    assert list(runner.session.seconds) == ["measure"]
+    assert list(context.session.seconds) == ["measure"]
 
 
-def test_the_decoder_is_loaded_when_it_is_asked_for_and_once(runner):
-    started = runner.session.watch.begun
+def test_the_decoder_is_loaded_when_it_is_asked_for_and_once(context):
+    started = context.session.watch.begun
     assert [label for label, _ in started] == ["measure"]
-    assert runner.load() is runner.load()
+    assert context.load() is context.load()
     assert [label for label, _ in started] == ["measure", "load"]
-    assert list(runner.load().sentences) == ["dev", "one", "two"]
+    assert list(context.load().sentences) == ["dev", "one", "two"]
 
 
 def test_a_part_lasts_from_the_end_of_the_one_before(monkeypatch):

@@ -19,7 +19,7 @@ from moses_compat.experiments.compared_tables import (
     with_default_weights,
 )
 from moses_compat.experiments.config import read_experiment_config
-from moses_compat.experiments.runner import Session, open_runner, read_experiment_texts
+from moses_compat.experiments.runner import Session, open_run_context, read_experiment_texts
 from moses_compat.experiments.settings import AnnotationSettings
 from moses_compat.files.streams import Input
 from moses_compat.measures.measure import MeasureRequest, measure_table
@@ -39,50 +39,50 @@ MORE = '[prune]\nmethods = ["count"]\nsizes = 0.5\n[annotate]\ncolumns = "compos
 
 
 @pytest.fixture(scope="module")
-def runner(tmp_path_factory):
+def context(tmp_path_factory):
     config = read_experiment_config(str(write_experiment(tmp_path_factory.mktemp("tuned") / "x", MORE)))
     session = Session(config, read_experiment_texts(config), 1, SILENT)
-    return open_runner(session, BuildPlan(config.moses.ini))
+    return open_run_context(session, BuildPlan(config.moses.ini))
 
 
-def rows(runner, **asked):
+def rows(context, **asked):
     return [(table.label, table.columns, table.dimension) for table in
-            tables_to_tune(runner, AnnotationSettings(**asked))]  # fmt: skip
+            tables_to_tune(context, AnnotationSettings(**asked))]  # fmt: skip
 
 
-def test_the_full_table_first(runner):
-    assert rows(runner, dimensions=(4, 8)) == [
+def test_the_full_table_first(context):
+    assert rows(context, dimensions=(4, 8)) == [
         ("baseline", "", 0), ("annotated n=4", "semantic", 4), ("annotated n=8", "semantic", 8)
     ]  # fmt: skip
-    assert rows(runner, dimensions=(4,), columns=("composition", "forced+semantic")) == [
+    assert rows(context, dimensions=(4,), columns=("composition", "forced+semantic")) == [
         ("baseline", "", 0),
         ("annotated (composition)", "composition", 0),
         ("annotated n=4 (forced+semantic)", "forced+semantic", 4),
     ]
 
 
-def test_sizes(runner):
+def test_sizes(context):
     request = AnnotationSettings(columns=("composition",), sizes=(1.0, 0.5), method="count")
-    result = list(tables_to_tune(runner, request))
+    result = list(tables_to_tune(context, request))
     assert [table.label for table in result] == ["baseline", "annotated", "count 50 %", "annotated, count 50 %"]
     assert [None if table.keep is None else table.keep.sum() for table in result] == [
         None, None, len(table_lines()) // 2, len(table_lines()) // 2
     ]  # fmt: skip
-    assert rows(runner, columns=("composition",), sizes=(0.5, 0.3), method="count")[0][0] == "baseline, count 50 %"
+    assert rows(context, columns=("composition",), sizes=(0.5, 0.3), method="count")[0][0] == "baseline, count 50 %"
 
 
-def test_a_size_that_cannot_be_had(runner):
+def test_a_size_that_cannot_be_had(context):
     request = AnnotationSettings(columns=("composition",), sizes=(1.0, 1e-4), method="count")
     with pytest.raises(PhraseToolError, match=r"experiment\.toml: annotate\.sizes: "):
-        tuned_table_frame(runner, request)
+        tuned_table_frame(context, request)
 
 
-def test_where_a_tuning_starts_makes_it_another(runner):
+def test_where_a_tuning_starts_makes_it_another(context):
     def runs(start):
         request = AnnotationSettings(columns=("composition",), tuning_seeds=(1,), start=start, iterations=1)
-        frame = tuned_table_frame(runner, request)
+        frame = tuned_table_frame(context, request)
         assert list(dict.fromkeys(frame.system)) == ["baseline", "annotated"]
-        return len(os.listdir(runner.store.folder))
+        return len(os.listdir(context.store.folder))
 
     assert [runs(start) for start in ("default", "ini", "default")] == [2, 4, 4]
 
