@@ -22,7 +22,7 @@ from moses_compat.engine.model import LoadedModel, MosesModel
 from moses_compat.experiments.build import BuildPlan, open_build_store, plan_build
 from moses_compat.experiments.build_commands import CommandRunner, RunStore, decoder_identity
 from moses_compat.experiments.compared_tables import decode_run, plan_runs
-from moses_compat.experiments.runner import read_experiment_texts
+from moses_compat.experiments.session import read_experiment_texts
 from moses_compat.experiments.settings import AFFORDABLE, KEEP_TOP, ExperimentConfig, PruningSystem
 from moses_compat.ini.tables import choose_table, weights_of
 from moses_compat.measures.measure import MeasureRequest, measure_file

@@ -23,7 +23,7 @@ from moses_compat.experiments.build import method_options
 from moses_compat.experiments.build_commands import RunStore, digest_of, shown_path
 from moses_compat.experiments.phrase_frames import histogram_frame, surprise_frame, surprising_entries
 from moses_compat.experiments.results import FinishedRun, Scoreboard, TunedRuns, annotation_frame, pruning_frames
-from moses_compat.experiments.runner import RunContext, development_check
+from moses_compat.experiments.session import RunContext, development_check
 from moses_compat.experiments.settings import (
     AFFORDABLE,
     DEV,

@@ -22,7 +22,7 @@ from moses_compat.experiments.compared_tables import pruned_table_frames, tuned_
 from moses_compat.experiments.ladder import check_translators, ladder_frames
 from moses_compat.experiments.phrase_frames import choose_phrases, map_frame, neighbour_frame
 from moses_compat.experiments.report.pages import write_report
-from moses_compat.experiments.runner import (
+from moses_compat.experiments.session import (
     Cluster,
     Session,
     check_development_set,

@@ -24,7 +24,7 @@ from moses_compat.experiments.build import (
 )
 from moses_compat.experiments.build_commands import BuildCommand, BuildStore, Chain, CommandRunner
 from moses_compat.experiments.results import LadderRuns, Scoreboard, ladder_frame
-from moses_compat.experiments.runner import ExperimentTexts, Session, text_lines, write_pair
+from moses_compat.experiments.session import ExperimentTexts, Session, text_lines, write_pair
 from moses_compat.experiments.settings import DEV, ExperimentConfig, LadderSettings, TextPair
 from moses_compat.files.streams import Input
 from moses_compat.jobs.rerank import SourceText, check_fit, load_directed

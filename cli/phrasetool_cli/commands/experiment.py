@@ -88,7 +88,7 @@ def command(
         settings = replace(settings, seed=seed)
     # Errors in the configuration are reported before the decoder and matplotlib are imported.
     from moses_compat.experiments.experiment import records_of, run_experiment
-    from moses_compat.experiments.runner import Cluster
+    from moses_compat.experiments.session import Cluster
     from phrasetool_cli.progress import TerminalWatch
 
     if quick:

@@ -5,7 +5,7 @@ import pytest
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.experiment import phrase_frames
-from moses_compat.experiments.runner import Session, read_experiment_texts
+from moses_compat.experiments.session import Session, read_experiment_texts
 from tests.moses_compat.experiments.watching import RecordingWatch
 from tests.small_experiment import small_model, write_experiment
 

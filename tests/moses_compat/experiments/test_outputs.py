@@ -10,7 +10,7 @@ import pytest
 from moses_compat.experiments import experiment
 from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.experiment import FRAMES, records_of, write_outputs
-from moses_compat.experiments.runner import Session, read_experiment_texts
+from moses_compat.experiments.session import Session, read_experiment_texts
 from phrasetool.watch import SILENT
 from tests.moses_compat.experiments.report.report_frames import contests, pruning
 from tests.small_experiment import write_experiment

@@ -21,7 +21,7 @@ from moses_compat.experiments.compared_tables import (
     with_default_weights,
 )
 from moses_compat.experiments.config import read_experiment_config
-from moses_compat.experiments.runner import Session, open_run_context, read_experiment_texts
+from moses_compat.experiments.session import Session, open_run_context, read_experiment_texts
 from moses_compat.experiments.settings import PruningGrid, PruningSystem, labels_of
 from moses_compat.files.streams import Input
 from moses_compat.ini.tables import choose_table, weights_of

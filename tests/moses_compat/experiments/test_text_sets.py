@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from moses_compat.experiments.config import read_experiment_config
-from moses_compat.experiments.runner import overlaps, read_experiment_texts, write_pair
+from moses_compat.experiments.session import overlaps, read_experiment_texts, write_pair
 from moses_compat.experiments.settings import TextPair
 from phrasetool.errors import DataError
 from tests.small_experiment import write_experiment

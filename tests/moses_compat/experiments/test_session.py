@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from moses_compat.experiments import runner as runner_module
+from moses_compat.experiments import session as session_module
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.config import read_experiment_config
-from moses_compat.experiments.runner import Session, open_run_context, read_experiment_texts
+from moses_compat.experiments.session import Session, open_run_context, read_experiment_texts
 from phrasetool.pruning.measures import LOSSES, SIGNIFICANCE, SIMILARITIES
 from phrasetool.watch import SILENT
 from tests.moses_compat.experiments.watching import RecordingWatch
@@ -26,7 +26,7 @@ stack = 70
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runner") / "x"
+    folder = tmp_path_factory.mktemp("session") / "x"
     config = read_experiment_config(str(write_experiment(folder, MORE)))
     session = Session(config, read_experiment_texts(config), 1, RecordingWatch())
     return open_run_context(session, BuildPlan(config.moses.ini))
@@ -57,7 +57,7 @@ def test_the_decoder_is_loaded_when_it_is_asked_for_and_once(context):
 
 def test_a_part_lasts_from_the_end_of_the_one_before(monkeypatch):
     clock = iter([12.5, 12.75, 20.0004])
-    monkeypatch.setattr(runner_module.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(session_module.time, "monotonic", lambda: next(clock))
     current = Session(SimpleNamespace(output="out"), None, 1, SILENT, began=10.0)
     for name in ("measure", "tune", "decode"):
         current.part(name)
