@@ -83,12 +83,12 @@ def _context(command: click.Command, name: str, parent: click.Context) -> click.
     return click.Context(command, parent, **settings)
 
 
-def _group(path: str, text: str, section: str, context: click.Context, given: _Section) -> _Section:
+def _group(path: str, text: str, section: str, context: click.Context, values: _Section) -> _Section:
     """Return the defaults of a group's commands: from their sections, and options for all commands that have them."""
     group = context.command
     assert isinstance(group, click.Group)
     commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
-    for_all = {key: value for key, value in given.items() if not isinstance(value, dict)}
+    for_all = {key: value for key, value in values.items() if not isinstance(value, dict)}
     defaults: _Section = {}
     # `model` of `train` selects the command if none is named; it was an option in earlier releases.
     if "model" in for_all:
@@ -102,9 +102,9 @@ def _group(path: str, text: str, section: str, context: click.Context, given: _S
             own = {key: value for key, value in for_all.items() if _present(inner, key) in known}
             unknown = {key: value for key, value in unknown.items() if key not in own}
             defaults[name] = _section(path, text, section, inner, own)
-            if isinstance(options := given.get(name), dict):
+            if isinstance(options := values.get(name), dict):
                 defaults[name] |= _section(path, text, f"{section}.{name}", inner, options)
-    for key in [*unknown, *(key for key, value in given.items() if isinstance(value, dict) and key not in commands)]:
+    for key in [*unknown, *(key for key, value in values.items() if isinstance(value, dict) and key not in commands)]:
         every = [*commands, *(option for command in commands.values() for option in _options_of(command, context))]
         raise DataError(path, f"{section} has no option --{key}{nearest(key, every)}", _line_of(text, section, key))
     return defaults
@@ -128,11 +128,11 @@ def _present(context: click.Context, key: str) -> str:
     return renamed.get(f"--{key}", f"--{key}").removeprefix("--")
 
 
-def _section(path: str, text: str, section: str, context: click.Context, given: _Section) -> _Section:
+def _section(path: str, text: str, section: str, context: click.Context, values: _Section) -> _Section:
     """Return the defaults of one command."""
     known = _known(context)
     defaults = {}
-    for key, value in given.items():
+    for key, value in values.items():
         line = _line_of(text, section, key)
         name = _present(context, key)
         if name not in known:

@@ -146,7 +146,7 @@ Example:
 @sections(export_options, "Reading", sort_option, None, json_option, table_options)
 def command(
     table: str, kind: str, output: str, threads: int, block_bytes: int, max_line: int, on_error: str,
-    allow_empty: bool, force: bool, quiet: bool, json_file: str | None, **given: Any,
+    allow_empty: bool, force: bool, quiet: bool, json_file: str | None, **values: Any,
 ) -> None:  # fmt: skip
     """Write a phrase table for other systems.
 
@@ -165,7 +165,7 @@ def command(
     """
     from moses_compat.tables.blocks import TableScan
 
-    options = checked(kind, {**given, "output": output}, set(filter(is_given, given)))
+    options = checked(kind, {**values, "output": output}, set(filter(is_given, values)))
     evaluate = options.get("evaluate", ())
     inputs = [table, options.get("source_vocabulary"), options.get("target_vocabulary"), *evaluate]
     outputs = [output, options.get("reverse")]

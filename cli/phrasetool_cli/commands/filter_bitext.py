@@ -262,7 +262,7 @@ _EXCLUSIVE = (_SCORERS, ("threshold", "share"), *product(_SCORERS, chain.from_it
 def command(
     source: str, target: str, drop_copies: bool, kept: tuple[str, str],
     scores: str | None, rejected: str | None, explain: bool, json_file: str | None, allow_empty: bool, force: bool,
-    threads: int, quiet: bool, **given: Any,
+    threads: int, quiet: bool, **values: Any,
 ) -> None:  # fmt: skip
     """Keep the sentence pairs that are translations.
 
@@ -283,15 +283,15 @@ def command(
     inputs, outputs = [source, target], [*kept, scores, rejected]
     if explain and scores is None:
         raise click.UsageError("--explain adds a column to --scores; name a file for it")
-    inputs += [given[name] for name in chain.from_iterable(_LANGUAGE_MODELS) if given[name]]
-    inputs += given["development"] or []
+    inputs += [values[name] for name in chain.from_iterable(_LANGUAGE_MODELS) if values[name]]
+    inputs += values["development"] or []
     check_outputs(inputs, outputs)
     document = json_document(json_file, inputs, outputs)
     check_inputs(inputs)
     watch = TerminalWatch(quiet)
-    judge = chosen_scorer(given, explain)
+    judge = chosen_scorer(values, explain)
     request = FilterRequest(
-        source, target, kept, judge.threshold, given["share"], scores, rejected, drop_copies, allow_empty, force,
+        source, target, kept, judge.threshold, values["share"], scores, rejected, drop_copies, allow_empty, force,
         threads, judge.holds_text,
     )  # fmt: skip
     report = judge.filter(request, watch)

@@ -71,7 +71,7 @@ mining_search_options = sections(
 )  # fmt: skip
 
 
-def chosen_pair_encoder(given: dict[str, Any]) -> tuple[PairEncoder, EncoderRequest]:
+def chosen_pair_encoder(values: dict[str, Any]) -> tuple[PairEncoder, EncoderRequest]:
     """Take the requested model or encoder, and the preparation of texts, out of the values of all options.
 
     Raises:
@@ -80,8 +80,8 @@ def chosen_pair_encoder(given: dict[str, Any]) -> tuple[PairEncoder, EncoderRequ
     """
     from moses_compat.measures.similarities import EncoderRequest
 
-    model, encoder, store = (given.pop(name) for name in ("model_folder", "encoder", "encoder_store"))
-    more = {name: given.pop(name) for name in SENTENCE_ENCODER}
+    model, encoder, store = (values.pop(name) for name in ("model_folder", "encoder", "encoder_store"))
+    more = {name: values.pop(name) for name in SENTENCE_ENCODER}
     if (model is None) == (encoder is None):
         raise click.UsageError("name a classifier with --model, or a sentence encoder with --encoder")
     if encoder is None:
@@ -89,10 +89,10 @@ def chosen_pair_encoder(given: dict[str, Any]) -> tuple[PairEncoder, EncoderRequ
         more = dict.fromkeys(more)
     else:
         for name, flag in (("rerank", "--rerank"), ("weight", "--probability-weight")):
-            if given[name] and is_given(name):
+            if values[name] and is_given(name):
                 raise click.UsageError(f"{flag} needs a classifier; name one with --model")
-            given[name] = None
-    if given["rerank"] == 0 and given["weight"] is not None:
+            values[name] = None
+    if values["rerank"] == 0 and values["weight"] is not None:
         raise click.UsageError("--probability-weight has no effect with --rerank 0, which asks for no probabilities")
     try:
         request = EncoderRequest(encoder or model, more["target_encoder"], more["detokenise"], more["prefix"] or "",
@@ -129,7 +129,7 @@ Example:
 )
 def command(
     source: str, target: str, output: str, json_file: str | None, threads: int, quiet: bool, dev_gold: str | None,
-    development: tuple[str, str] | None, dev_source: str | None, dev_target: str | None, **given: Any,
+    development: tuple[str, str] | None, dev_source: str | None, dev_target: str | None, **values: Any,
 ) -> None:  # fmt: skip
     """Find sentence pairs that are translations in two texts.
 
@@ -153,7 +153,7 @@ def command(
         store_for_output,
     )
 
-    if dev_gold is not None and given["threshold"] is not None:
+    if dev_gold is not None and values["threshold"] is not None:
         raise click.UsageError("--threshold and --dev-gold both set the threshold; leave one out")
     if (dev_source is None) != (dev_target is None):
         raise click.UsageError("--dev-source and --dev-target must be given together; use --dev SOURCE TARGET")
@@ -166,13 +166,13 @@ def command(
     check_outputs(inputs, [output])
     document = json_document(json_file, inputs, [output])
     check_inputs(inputs)
-    encoder, request = chosen_pair_encoder(given)
-    rerank = given.pop("rerank")
+    encoder, request = chosen_pair_encoder(values)
+    rerank = values.pop("rerank")
     rerank = (4 if encoder.model else 0) if rerank is None else rerank
-    weight = given.pop("weight")
+    weight = values.pop("weight")
     weights = WEIGHTS if weight is None else (weight,)
     weight = MiningSettings.weight if weight is None else weight
-    settings = MiningSettings(rerank=rerank, weight=weight, threads=threads, **given)
+    settings = MiningSettings(rerank=rerank, weight=weight, threads=threads, **values)
     watch, ready, store = TerminalWatch(quiet), request.ready, request.store or store_for_output(output, encoder)
     texts = f"detokenise={request.detokenise or 'none'}|prefix={request.prefix!r}"
 

@@ -277,7 +277,7 @@ Example:
 @click.command(cls=SectionedCommand, renamed=_RENAMED, exclusive=_EXCLUSIVE, epilog=_EXAMPLE)
 @click.argument("table", default="-")
 @prune_options
-def command(**given: Any) -> None:
+def command(**values: Any) -> None:
     """Remove bad or redundant phrase-table entries.
 
     With --threshold, an entry of TABLE is removed if its similarities are below S in BOTH directions, unless it is
@@ -294,9 +294,9 @@ def command(**given: Any) -> None:
     from phrasetool_cli.options import json_document
     from phrasetool_cli.progress import TerminalWatch
 
-    quiet, json_file, dry_run = given["quiet"], given["json_file"], given["dry_run"]
-    engine, address = given.pop("engine"), given.pop("address")
-    request = _request_of(given, lambda threads: chosen_runner(engine, address, threads))
+    quiet, json_file, dry_run = values["quiet"], values["json_file"], values["dry_run"]
+    engine, address = values.pop("engine"), values.pop("address")
+    request = _request_of(values, lambda threads: chosen_runner(engine, address, threads))
     parts = os.path.isdir(request.table)
     if parts:
         from moses_compat.jobs.table_parts import part_names
