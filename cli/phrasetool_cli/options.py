@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Option = Callable[[_Function], _Function]
 
+SCHEMA_VERSION = 1
+STANDARD = "-"
 _DEFAULT_MODEL = "phrasetool-model"
 # Runs phrasetool in another process, whether or not `phrasetool` is on the PATH, and without the configuration file of
 # the current folder, which would change the results.
@@ -369,10 +371,6 @@ def ini_edit(
 
         moses_ini = with_reordering_table(moses_ini, os.path.abspath(reordering))
     return replace(IniEdit.of(moses_ini, table, output, ini_output, weight), relative=relative)
-
-
-SCHEMA_VERSION = 1
-STANDARD = "-"
 
 
 json_option = click.option(
