@@ -1,8 +1,10 @@
 """Run the command line in this process or in a subprocess; read and write tables on disk."""
 
 import contextlib
+import errno
 import gzip
 import io
+import itertools
 import os
 import re
 import subprocess
@@ -55,6 +57,23 @@ def run_inside(*arguments, stdin=None):
     finally:
         sys.stdin = before
     return Outcome(end.value.code or 0, out.buffer.getvalue(), err.getvalue())
+
+
+@contextlib.contextmanager
+def full_disk_after(writes):
+    """Let only some writes of finished scores succeed, and the others fail as on a full disk."""
+    from moses_compat.measures import saved_scores
+
+    write_table, calls = saved_scores.pq.write_table, itertools.count()
+
+    def write_or_fail(*arguments, **options):
+        if next(calls) >= writes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write_table(*arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(saved_scores.pq, "write_table", write_or_fail)
+        yield
 
 
 # A shell that starts the tests in the background makes them and their subprocesses ignore SIGINT.

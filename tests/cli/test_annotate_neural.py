@@ -4,9 +4,9 @@ import sys
 import numpy as np
 import pytest
 
-from moses_compat.measures import saved_scores, windowed_scores
+from moses_compat.measures import windowed_scores
 from tests import naive
-from tests.commands import read, run_inside, write
+from tests.commands import full_disk_after, read, run_inside, write
 from tests.table_translators import backward_translator, naive_score, translator
 from tests.tables import TABLES
 
@@ -99,21 +99,12 @@ def test_parquet_must_be_converted_to_text(folders, tmp_path):
 def test_interrupted_work_is_resumed(folders, tmp_path, monkeypatch):
     monkeypatch.setattr(windowed_scores, "WINDOW", 40)
     table, out = write(tmp_path / "t", TABLE), tmp_path / "o"
-    write_table, calls = saved_scores.pq.write_table, []
-
-    def full_disk(*arguments, **options):
-        calls.append(1)
-        if len(calls) > 2:
-            raise OSError(28, "No space left on device")
-        return write_table(*arguments, **options)
-
-    monkeypatch.setattr(saved_scores.pq, "write_table", full_disk)
-    failed = run_inside("annotate", table, "-q", "--threads", 1, "-m", folders[0], "-o", out)
+    with full_disk_after(2):
+        failed = run_inside("annotate", table, "-q", "--threads", 1, "-m", folders[0], "-o", out)
     assert failed.code == 1
     assert "the disk is full" in failed.message
     assert not out.exists()
     assert len(list((tmp_path / "o.scores-1").iterdir())) == 2
-    monkeypatch.setattr(saved_scores.pq, "write_table", write_table)
     mismatched = run_inside("annotate", table, "-q", "-m", folders[1], "-o", out)
     assert (mismatched.code, "holds scores of another model" in mismatched.message) == (1, True)
     assert run_inside("annotate", table, "-q", "-m", folders[0], "-o", out).code == 0

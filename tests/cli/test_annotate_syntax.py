@@ -6,10 +6,10 @@ import sys
 import numpy as np
 import pytest
 
-from moses_compat.measures import saved_scores, windowed_scores
+from moses_compat.measures import windowed_scores
 from phrasetool.syntax.model import SyntaxModel, tag_log_probabilities
 from tests import naive
-from tests.commands import read, run_inside, write
+from tests.commands import full_disk_after, read, run_inside, write
 from tests.syntax_models import random_syntax_model, toy_lines
 
 TABLE = b"".join(
@@ -73,18 +73,9 @@ def test_interrupted_work_is_resumed(syntax_folder, table, tmp_path, monkeypatch
     monkeypatch.setattr(windowed_scores, "WINDOW", 40)
     command = ("annotate", table, "-q", "--threads", 1, "-m", syntax_folder, "-o")
     assert run_inside(*command, tmp_path / "whole").code == 0
-    write_table, calls = saved_scores.pq.write_table, []
-
-    def full_disk(*arguments, **options):
-        calls.append(1)
-        if len(calls) > 2:
-            raise OSError(28, "No space left on device")
-        return write_table(*arguments, **options)
-
-    monkeypatch.setattr(saved_scores.pq, "write_table", full_disk)
-    assert run_inside(*command, tmp_path / "o").code == 1
+    with full_disk_after(2):
+        assert run_inside(*command, tmp_path / "o").code == 1
     assert len(list((tmp_path / "o.scores-1").iterdir())) == 2
-    monkeypatch.setattr(saved_scores.pq, "write_table", write_table)
     assert run_inside(*command, tmp_path / "o").code == 0
     assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes()
     assert not (tmp_path / "o.scores-1").exists()

@@ -14,12 +14,11 @@ import pytest
 
 from moses_compat.files import streams
 from moses_compat.jobs import filter_bitext
-from moses_compat.measures import saved_scores
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pair_classifier.model import PairClassifierModel
 from phrasetool.pair_classifier.settings import PairClassifierSettings
 from phrasetool.pair_classifier.training import fresh_classifier
-from tests.commands import read, run_inside, run_outside, write
+from tests.commands import full_disk_after, read, run_inside, run_outside, write
 from tests.comparable_text import WORDS as STATIC_WORDS
 from tests.comparable_text import encoder_folder
 from tests.parallel_models import FAST, bert_folder, random_parallel_model, toy_lines, toy_pairs
@@ -142,20 +141,11 @@ def test_interrupted_work_is_resumed(classifier_folder, kept, tmp_path, monkeypa
     expected = [(tmp_path / name).read_bytes() for name in ("ks", "kt", "scores")]
     for name in ("ks", "kt", "scores"):
         (tmp_path / name).unlink()
-    write_table, calls = saved_scores.pq.write_table, []
-
-    def full_disk(*arguments, **options):
-        calls.append(1)
-        if len(calls) > 3:
-            raise OSError(28, "No space left on device")
-        return write_table(*arguments, **options)
-
-    monkeypatch.setattr(saved_scores.pq, "write_table", full_disk)
-    failed = run_inside(*command, classifier_folder, *kept, "-q")
+    with full_disk_after(3):
+        failed = run_inside(*command, classifier_folder, *kept, "-q")
     assert (failed.code, "the disk is full" in failed.message) == (1, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ks.scores-1", "s", "t"]
     assert len(list((tmp_path / "ks.scores-1").iterdir())) == 3
-    monkeypatch.setattr(saved_scores.pq, "write_table", write_table)
     random_parallel_model().save(tmp_path / "other")
     message = run_inside(*command, tmp_path / "other", *kept, "-q", "--force").err
     assert "holds scores of another model" in message
@@ -638,17 +628,8 @@ def test_language_models_score_escaped_words_as_written(kept, tmp_path):
 def test_reused_scores_of_a_share_are_counted(fluent, kept, tmp_path, monkeypatch):
     monkeypatch.setattr(filter_bitext, "PAIRS", 100)
     command = ("filter-bitext", fluent / "s", fluent / "t", "--lm", fluent / "good.arpa", "--keep", "50%", *kept)
-    write_table, calls = saved_scores.pq.write_table, []
-
-    def full_disk(*arguments, **options):
-        calls.append(1)
-        if len(calls) > 3:
-            raise OSError(28, "No space left on device")
-        return write_table(*arguments, **options)
-
-    monkeypatch.setattr(saved_scores.pq, "write_table", full_disk)
-    assert run_inside(*command, "--threads", 1).code == 1
-    monkeypatch.setattr(saved_scores.pq, "write_table", write_table)
+    with full_disk_after(3):
+        assert run_inside(*command, "--threads", 1).code == 1
     outcome = run_inside(*command, "--json", tmp_path / "json")
     assert (outcome.code, "300 were scored by an earlier run" in outcome.err) == (0, True), outcome.err
     assert json.loads(read(tmp_path / "json"))["resumed"] == 300
