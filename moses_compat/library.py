@@ -275,6 +275,7 @@ def annotate(
         PhraseToolError: a file cannot be written, or an output is an input or another output.
         ValueError: there is nothing to append; only one of the two inis was given; a weight was given without them, or
             the scale `raw` with them; or `scale`, `reading` or `weight` is invalid.
+        TypeError: `models` is a single path.
 
     Examples:
         >>> annotate(demo_table, "annotated.gz", [demo_model], smoothing="kneser-ney").scores
@@ -449,6 +450,7 @@ def decode(
         DataError: the ini or a file that it names cannot be read, or uses an unsupported feature.
         PhraseToolError: less than 30 % of the tokens are in the table, or few of its words in the language model.
         ValueError: a sentence has a line feed or a carriage return in it.
+        TypeError: `sentences` is a single string.
 
     Examples:
         >>> decode(["经济 发展"], demo_ini)[0].split() != []
@@ -521,6 +523,7 @@ def tune(
         PhraseToolError: the ini cannot be written, or is an input; or a check of the development set fails, see
             `DevelopmentCheck`.
         ValueError: `references` is empty.
+        TypeError: `references` is a single path.
 
     Examples:
         >>> tuned = tune(demo_ini, "dev.zh", ["dev.en"], "tuned.ini", iterations=2)

@@ -24,6 +24,9 @@ def replace_words(phrases: Phrases, vocabulary: int, rng: np.random.Generator) -
         phrases: N phrases.
         vocabulary: size of the vocabulary, at least 3.
         rng: source of randomness.
+
+    Raises:
+        ValueError: the vocabulary is smaller.
     """
     if vocabulary < 3:
         raise ValueError(f"a vocabulary of {vocabulary} words has no other word to draw")

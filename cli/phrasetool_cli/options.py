@@ -347,6 +347,11 @@ def ini_edit(
     """Check the options and files of a new ini before any work starts; return None without one.
 
     If a reordering table is given, the new ini names it in place of the old one.
+
+    Raises:
+        click.UsageError: an option or a file of the ini is missing, has no effect, or cannot be used.
+        DataError: the ini or the table cannot be read, or the ini cannot have more columns for the table.
+        PhraseToolError: an output is an input or another output, or cannot be written.
     """
     if ini is None and ini_output is None:
         refuse_unused(dict.fromkeys(("weight", "relative"), "the ini that --moses-ini-out writes"))

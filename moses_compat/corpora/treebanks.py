@@ -63,7 +63,11 @@ class _Sentence:
         self._covered = 0
 
     def add(self, line: str, number: int) -> None:
-        """Add a line that is not a comment."""
+        """Add a line that is not a comment.
+
+        Raises:
+            DataError: the line is not a word of the sentence in CoNLL-U.
+        """
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
             message = f"expected {_COLUMNS} columns separated by tabs, found {len(columns)}"
@@ -89,7 +93,11 @@ class _Sentence:
             self._tokens.append((form, 1))
 
     def finished(self, number: int) -> list[TaggedSentence]:
-        """Return the sentence as a list, empty if it has no words."""
+        """Return the sentence as a list, empty if it has no words.
+
+        Raises:
+            DataError: a multiword token ends after the sentence.
+        """
         if self._covered > len(self._words):
             message = f"the sentence ends after {len(self._words)} words, but a token ends at word {self._covered}"
             raise DataError(self._name, message, number)

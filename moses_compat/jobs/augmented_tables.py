@@ -212,7 +212,11 @@ class _Flags:
         return bool(self._columns())
 
     def check(self, name: str, columns: int) -> None:
-        """Reject a table whose number of indicator features differs from that of the sources of evidence."""
+        """Reject a table whose number of indicator features differs from that of the sources of evidence.
+
+        Raises:
+            DataError: the numbers differ.
+        """
         if columns > (self._run or 0) or self._columns()[-1] >= columns:
             message = f"was augmented with another number of sources of evidence than {columns}"
             raise DataError(name, message, remedy="name the sources of that run")

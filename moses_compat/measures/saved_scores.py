@@ -86,6 +86,9 @@ class ScoreWriter:
         Args:
             marks: marks of the N lines.
             scores: scores of the same N entries.
+
+        Raises:
+            PhraseToolError: the rows cannot be written.
         """
         st, ts = np.ascontiguousarray(scores.similarities.T)
         columns = (*marks, st, ts, scores.scored.view(np.uint8))

@@ -72,7 +72,11 @@ class EncoderRequest:
 
     @property
     def ready(self) -> Callable[[str, int], str]:
-        """Function that converts the words of a phrase and its side, 0 or 1, to the text that is encoded."""
+        """Function that converts the words of a phrase and its side, 0 or 1, to the text that is encoded.
+
+        Raises:
+            ValueError: `detokenise` names an unknown language, or more than two.
+        """
         from phrasetool.text_encoders.text_encoder import detokeniser
 
         languages = (self.detokenise or "").split(",")

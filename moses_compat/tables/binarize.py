@@ -313,6 +313,9 @@ class _Binarizer:
             original: the form of the table, in which lines are numbered.
             form: the form of the file that is binarised, in which spaces and order have been corrected.
             text: name of that file, see `ready_text`.
+
+        Raises:
+            DataError: a line is not supported.
         """
         # These are handled by flags of the program, or by the copy.
         settled = {"no alignment", "bad alignment"}

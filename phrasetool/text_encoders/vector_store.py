@@ -339,7 +339,11 @@ class VectorStore:
                     tick(len(vectors))
 
     def vectors(self, side: Side) -> HalfArray:
-        """Return the vectors of a side, float16, shape (N, n), mapped into memory."""
+        """Return the vectors of a side, float16, shape (N, n), mapped into memory.
+
+        Raises:
+            ModelError: their file is damaged.
+        """
         return self._mapped(f"{side}.vectors", self.counts[SIDES.index(side)])
 
     def _mapped(self, name: str, rows: int) -> HalfArray:
@@ -354,7 +358,11 @@ class VectorStore:
         return np.memmap(file, np.float16, "r", shape=(rows, dimension))
 
     def keys(self, side: Side) -> tuple[npt.NDArray[np.uint64], Int64Array]:
-        """Return the hashes of a side's phrases, and the row of each."""
+        """Return the hashes of a side's phrases, and the row of each.
+
+        Raises:
+            ModelError: their file is damaged.
+        """
         keys, rows = self._load(f"{side}.keys.npy", np.uint64), self._load(f"{side}.rows.npy", np.int64)
         if len(keys) != len(rows) or (
             len(rows) and not -1 <= rows.min() <= rows.max() < self.counts[SIDES.index(side)]
