@@ -393,7 +393,7 @@ class FilterReport:
     resumed: int = 0
 
 
-def classifier_judge(
+def classifier_scorer(
     model: PairClassifierModel, folder: str, request: FilterRequest, explain: bool, watch: Watch = SILENT
 ) -> Callable[[Sample, FilterReport], PairScorer]:
     """Return a function that checks the model on a sample of the bitext and makes the scorer.
@@ -447,10 +447,10 @@ def filter_bitext(
             sample, first_blocks = take_sample(blocks)
             if not first_blocks and not request.allow_empty:
                 raise DataError(source.name, "has no sentence pairs", remedy="allow an empty input")
-            judge = make(sample, report)
-            report.signature = judge.signature
+            scorer = make(sample, report)
+            report.signature = scorer.signature
             stack.enter_context(one_torch_thread())
-            work = _Work(request, judge, outputs, _parts(folder, judge))
+            work = _Work(request, scorer, outputs, _parts(folder, scorer))
             blocks = itertools.chain(drain(first_blocks), blocks)
             if request.share is None:
                 work.write(blocks, report, stack.enter_context(watch.file("filter", source.size())))
@@ -497,9 +497,9 @@ class _Work:
     """
 
     def __init__(
-        self, request: FilterRequest, judge: PairScorer, outputs: list[Output | None], parts: ScoreParts | None
+        self, request: FilterRequest, scorer: PairScorer, outputs: list[Output | None], parts: ScoreParts | None
     ) -> None:
-        self._request, self._judge, self._outputs, self._parts = request, judge, outputs, parts
+        self._request, self._scorer, self._outputs, self._parts = request, scorer, outputs, parts
         self._threshold = request.threshold
         self._remembered: dict[int, PairScores] = {}
         # Positions of pairs at the threshold of a share that are rejected, because more pairs than the share reach it.
@@ -552,13 +552,13 @@ class _Work:
             return block, remembered, False
         stored = self._parts.read(*self._key(block)) if self._parts else None
         if stored is not None:
-            return block, _judgements(stored, self._judge.columns), False
-        return block, self._judge(*block.written), True
+            return block, _judgements(stored, self._scorer.columns), False
+        return block, self._scorer(*block.written), True
 
     def _decided(self, block: SentencePairs) -> _Done:
         _, judged, new = self._judged(block)
-        truncated = self._judge.truncated(*block.written)
-        unscored = _IMPROBABLE if self._judge.probabilities else _NO_SCORE
+        truncated = self._scorer.truncated(*block.written)
+        unscored = _IMPROBABLE if self._scorer.probabilities else _NO_SCORE
         first, last = np.searchsorted(self._ties, [block.first, block.first + len(block)])
         too_many = self._ties[first:last] - block.first
         decided = PairDecisions.of(
@@ -595,15 +595,15 @@ class _Work:
 
     def _key(self, block: SentencePairs) -> tuple[int, npt.NDArray[np.uint32]]:
         """Return the number of a block and the fingerprints of its stored scores, one for each pair and column."""
-        return block.first // PAIRS, np.tile(block.hashes, self._judge.columns)
+        return block.first // PAIRS, np.tile(block.hashes, self._scorer.columns)
 
 
-def _parts(folder: str | None, judge: PairScorer) -> ScoreParts | None:
+def _parts(folder: str | None, scorer: PairScorer) -> ScoreParts | None:
     if folder is None:
         return None
     from moses_compat.measures.saved_scores import ScoreParts
 
-    return ScoreParts(folder, f"{judge.signature}|pairs:{PAIRS}", "bitext")
+    return ScoreParts(folder, f"{scorer.signature}|pairs:{PAIRS}", "bitext")
 
 
 def _joined_scores(judged: PairScores) -> FloatArray:

@@ -210,7 +210,7 @@ def _known(phrases: Phrases, symbols: Symbols, vocabulary: Vocabulary) -> float:
     return float((ids != UNKNOWN).mean()) if len(ids) else 0.0
 
 
-def own_share(judge: DirectedModel, text: SourceText, n_best: NBestList, threads: int) -> float | None:
+def own_share(model: DirectedModel, text: SourceText, n_best: NBestList, threads: int) -> float | None:
     """Return the share of sentences that are likelier with their own first hypothesis than with that of another.
 
     This is the pairwise AUC of matching against mismatched pairs: about 0.5 if the list translates another text.
@@ -223,32 +223,32 @@ def own_share(judge: DirectedModel, text: SourceText, n_best: NBestList, threads
     first = first[np.linspace(0, len(first) - 1, min(len(first), _SAMPLE)).astype(np.int64)]
     if len(first) < _FEWEST:
         return None
-    sources, hypotheses = judge.read(text, n_best)
+    sources, hypotheses = model.read(text, n_best)
     own, targets = sources.select(n_best.sentences[first]), hypotheses.select(first)
     moved = np.roll(np.arange(len(first)), len(first) // 2)
     numbers = np.arange(len(first))
-    right = judge.scores(own, targets, numbers, threads)
+    right = model.scores(own, targets, numbers, threads)
     # The predicted side is the same, and the conditioning side is exchanged.
-    wrong = judge.scores(own, targets.select(moved), numbers, threads) if judge.backward else judge.scores(
+    wrong = model.scores(own, targets.select(moved), numbers, threads) if model.backward else model.scores(
         own.select(moved), targets, numbers, threads
     )  # fmt: skip
     return float(((right > wrong) + 0.5 * (right == wrong)).mean())
 
 
 def check_fit(
-    judges: Sequence[DirectedModel], text: SourceText, n_best: NBestList, threads: int, force: bool, watch: Watch
+    models: Sequence[DirectedModel], text: SourceText, n_best: NBestList, threads: int, force: bool, watch: Watch
 ) -> None:
     """Reject a list that does not translate the text.
 
     Raises:
         PhraseToolError: the result of `own_share` is too close to 0.5.
     """
-    for judge in judges:
-        share = own_share(judge, text, n_best, threads)
+    for model in models:
+        share = own_share(model, text, n_best, threads)
         if share is not None and share < LEAST_SHARE:
             message = (
                 f"{n_best.name}: its hypotheses fit their sentences in {text.name} hardly better than others "
-                f"(AUC {share:.2f} by {judge.folder}, 0.5 is chance): is it the list of another text, are lines "
+                f"(AUC {share:.2f} by {model.folder}, 0.5 is chance): is it the list of another text, are lines "
                 "moved, or is the model untrained?"
             )
             raise_or_warn(PhraseToolError(message, remedy="go on"), force, watch.warn)
@@ -276,8 +276,8 @@ class AppendedColumns:
         """The models of each column, by its name."""
         columns: dict[str, list[DirectedModel]] = {}
         for backward, name in ((False, NEURAL_FORWARD), (True, NEURAL_BACKWARD)):
-            models = [judge for judge in self.models if judge.backward == backward]
-            parts = [[judge] for judge in models] if self.each else [models] if models else []
+            models = [model for model in self.models if model.backward == backward]
+            parts = [[model] for model in models] if self.each else [models] if models else []
             columns.update({f"{name}{number}": part for number, part in enumerate(parts)})
         return columns
 
@@ -288,7 +288,7 @@ class AppendedColumns:
 
     def record(self) -> dict[str, Any]:
         """Return the identities of the models, for a file of weights."""
-        names = {name: [judge.model.identity for judge in part] for name, part in self.groups.items()}
+        names = {name: [directed.model.identity for directed in part] for name, part in self.groups.items()}
         record: dict[str, Any] = {"length": self.length, "models": names}
         if self.language_models:
             record["language_models"] = [fingerprint(model.path) for model in self.language_models]
@@ -310,7 +310,7 @@ class AppendedColumns:
             if name in dict(n_best.names):
                 raise DataError(n_best.name, f"has the feature {name} already; leave out the models to use it")
         columns = [
-            np.mean([self._scores(judge, text, n_best, threads, watch) for judge in part], axis=0)
+            np.mean([self._scores(model, text, n_best, threads, watch) for model in part], axis=0)
             for part in self.groups.values()
         ]
         for model in self.language_models:
@@ -322,13 +322,13 @@ class AppendedColumns:
         return tuple((name, 1) for name in self.names), values
 
     def _scores(
-        self, judge: DirectedModel, text: SourceText, n_best: NBestList, threads: int, watch: Watch
+        self, model: DirectedModel, text: SourceText, n_best: NBestList, threads: int, watch: Watch
     ) -> DoubleArray:
-        sources, hypotheses = judge.read(text, n_best)
-        scores = judge.scores(sources, hypotheses, n_best.sentences, threads, watch)
+        sources, hypotheses = model.read(text, n_best)
+        scores = model.scores(sources, hypotheses, n_best.sentences, threads, watch)
         if self.length == "none":
             return scores
-        predicted = sources.lengths[n_best.sentences] if judge.backward else hypotheses.lengths
+        predicted = sources.lengths[n_best.sentences] if model.backward else hypotheses.lengths
         return scores / (predicted + 1)
 
 
@@ -370,8 +370,8 @@ def load_columns(
     counts = dict(zip(n_best.symbols.words, used.tolist(), strict=True))
     for model in loaded:
         check_known_words(model, counts, n_best.name, force, watch)
-    judges = [load_directed(folder, text, n_best, force, watch) for folder in folders]
-    return AppendedColumns(judges, length, each, loaded)
+    models = [load_directed(folder, text, n_best, force, watch) for folder in folders]
+    return AppendedColumns(models, length, each, loaded)
 
 
 @dataclass(frozen=True)

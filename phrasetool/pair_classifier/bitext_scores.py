@@ -126,21 +126,21 @@ class CrossScorer:
     A classifier has memorised the wrong pairs among its own training pairs.
 
     Args:
-        judges: classifiers of the pairs with even and with odd indices, from 0; both return as many scores.
+        classifiers: those of the pairs with even and with odd indices, from 0; both return as many scores.
 
     Attributes:
         signature, probabilities, columns: see `PairScorer`.
     """
 
-    def __init__(self, judges: tuple[ClassifierScorer, ClassifierScorer]) -> None:
-        self._judges = judges
-        self.signature = "+".join(judge.signature for judge in judges)
+    def __init__(self, classifiers: tuple[ClassifierScorer, ClassifierScorer]) -> None:
+        self._classifiers = classifiers
+        self.signature = "+".join(classifier.signature for classifier in classifiers)
         self.probabilities = True
-        self.columns = judges[0].columns
+        self.columns = classifiers[0].columns
 
     def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> PairScores:
         """Return the scores of pairs; the index of the first pair in the bitext must be even."""
-        parts = [judge(sources[start::2], targets[start::2]) for start, judge in enumerate(self._judges)]
+        parts = [classifier(sources[start::2], targets[start::2]) for start, classifier in enumerate(self._classifiers)]
         scores = _alternating(parts[0].scores, parts[1].scores)
         if parts[0].blind is None or parts[1].blind is None:
             return PairScores(scores)
@@ -148,7 +148,7 @@ class CrossScorer:
 
     def truncated(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> Mask:
         """Return which pairs have a sentence that the classifiers truncate; both have the same limit."""
-        return self._judges[0].truncated(sources, targets)
+        return self._classifiers[0].truncated(sources, targets)
 
 
 def _alternating(even: FloatArray, odd: FloatArray) -> FloatArray:

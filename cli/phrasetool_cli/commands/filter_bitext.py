@@ -142,9 +142,9 @@ def _by_classifier(folder: str, threshold: float | str | None, explain: bool) ->
         threshold = model.thresholds.get(_BEST, 0.5)
 
     def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
-        from moses_compat.jobs.filter_bitext import classifier_judge, filter_bitext
+        from moses_compat.jobs.filter_bitext import classifier_scorer, filter_bitext
 
-        return filter_bitext(request, classifier_judge(model, folder, request, explain, watch), watch)
+        return filter_bitext(request, classifier_scorer(model, folder, request, explain, watch), watch)
 
     return ChosenScorer(threshold, model.encoder is not None, True, filter_pairs)
 
@@ -176,12 +176,12 @@ def _by_encoder(folder: str, threshold: float | str | None, more: dict[str, str 
     pair_encoder = find_pair_encoder(folder, more["target_encoder"])
     encoders = "+".join(dict.fromkeys(pair_encoder.identities))
     signature = f"encoder:{encoders}|texts:{more['detokenise']}|{more['prefix']!r}"
-    judge = EncoderScorer(pair_encoder.load(), ready, pair_encoder.name, signature)
+    scorer = EncoderScorer(pair_encoder.load(), ready, pair_encoder.name, signature)
 
     def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
         from moses_compat.jobs.filter_bitext import filter_bitext
 
-        return filter_bitext(request, lambda sample, report: judge, watch)
+        return filter_bitext(request, lambda sample, report: scorer, watch)
 
     return ChosenScorer(threshold, True, False, filter_pairs)
 
@@ -200,7 +200,7 @@ def _by_language_models(values: dict[str, Any]) -> ChosenScorer:
         if good and good == general:
             raise PhraseToolError(f"{pair[0]} and {pair[1]} are the same model, so every score would be 0")
     source, target = ([open_kenlm_model(path) if path else None for path in pair] for pair in paths)
-    judge = FluencyScorer((source[0], target[0]), (source[1], target[1]), f"written-cross-entropies:{names}")
+    scorer = FluencyScorer((source[0], target[0]), (source[1], target[1]), f"written-cross-entropies:{names}")
 
     def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
         from moses_compat.engine.language_models import check_known_words
@@ -214,7 +214,7 @@ def _by_language_models(values: dict[str, Any]) -> ChosenScorer:
                 counts = Counter(word for line in lines for word in split_words(line))
                 for model in filter(None, models):
                     check_known_words(model, counts, display_name(path), request.force, watch)
-            return judge
+            return scorer
 
         return filter_bitext(request, make, watch)
 
@@ -289,17 +289,17 @@ def command(
     document = json_document(json_file, inputs, outputs)
     check_inputs(inputs)
     watch = TerminalWatch(quiet)
-    judge = chosen_scorer(values, explain)
+    scorer = chosen_scorer(values, explain)
     request = FilterRequest(
-        source, target, kept, judge.threshold, values["share"], scores, rejected, drop_copies, allow_empty, force,
-        threads, judge.holds_text,
+        source, target, kept, scorer.threshold, values["share"], scores, rejected, drop_copies, allow_empty, force,
+        threads, scorer.holds_text,
     )  # fmt: skip
-    report = judge.filter(request, watch)
+    report = scorer.filter(request, watch)
     fit = {"model_fit": report.fit.as_dict()} if report.fit else {}
     facts = {"threshold": report.threshold, "signature": report.signature, "resumed": report.resumed}
     document({**report.counts.as_dict(), **facts, **fit})
     if not quiet:
-        _tell(report, request, judge.probable)
+        _tell(report, request, scorer.probable)
 
 
 # Treatment of copies, without and with `--drop-copies`.
