@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from phrasetool.phrases import ByteArray, Phrases
     from phrasetool.training.data import TextPairs
     from phrasetool.vocabulary import Vocabulary
+
+# Figures for `--json`, and the lines that show them.
+Evaluation = tuple[dict[str, Any], list[str]]
 
 # Families that this command measures itself; others have `SavedModel.evaluate`.
 _FAMILIES = ("brae", "parallel", "tagger", "syntax")
@@ -89,32 +92,27 @@ def command(
     kind = read_model_config(Path(folder))["model"]
     refuse_unused({name: any_of(families) for name, families in _USED_BY.items() if kind not in families})
     if kind == "tagger":
-        evaluate_tagger(inputs, folder, language, document, json_file == "-")
-        return
-    if kind == "syntax":
-        evaluate_syntax(inputs, folder, sentences, seed, literal, document, json_file == "-")
-        return
-    if kind == "parallel":
-        evaluate_classifier(inputs, folder, max_length, limit, seed, document, json_file == "-")
-        return
-    if kind == "brae":
-        evaluate_phrases(
-            inputs, folder, max_length, limit, candidates, seed, force, quiet, document, json_file == "-"
-        )  # fmt: skip
-        return
-    evaluate_texts(inputs, folder, document, json_file == "-")
+        figures, lines = evaluate_tagger(inputs, folder, language)
+    elif kind == "syntax":
+        figures, lines = evaluate_syntax(inputs, folder, sentences, seed, literal)
+    elif kind == "parallel":
+        figures, lines = evaluate_classifier(inputs, folder, max_length, limit, seed)
+    elif kind == "brae":
+        figures, lines = evaluate_phrases(inputs, folder, max_length, limit, candidates, seed, force, quiet)
+    else:
+        figures, lines = evaluate_texts(inputs, folder)
+    document(figures)
+    if json_file != "-":
+        for line in lines:
+            click.echo(line)
 
 
-def evaluate_texts(
-    inputs: tuple[str, ...], folder: str, document: Callable[[dict[str, Any]], None], silent: bool
-) -> None:
-    """Measure a model of a family with its own evaluation, see `SavedModel.evaluate`.
+def evaluate_texts(inputs: tuple[str, ...], folder: str) -> Evaluation:
+    """Measure a model of a family with its own evaluation, see `SavedModel.evaluate`; return figures and lines.
 
     Args:
         inputs: held-out texts.
         folder: model folder.
-        document: receives the figures, for `--json`.
-        silent: whether to print nothing.
 
     Raises:
         PhraseToolError: the model or a text cannot be read, the texts do not match, or the family has no evaluation.
@@ -130,11 +128,8 @@ def evaluate_texts(
         raise wrong_family(folder, model.name, *_FAMILIES) from error
     except ValueError as error:
         raise DataError(inputs[0], str(error)) from error
-    document({"signature": model.signature, **figures})
-    if not silent:
-        click.echo(model.signature)
-        for name, value in figures.items():
-            click.echo(f"  {name:<24} {value:8.4f}")
+    lines = [model.signature, *(f"  {name:<24} {value:8.4f}" for name, value in figures.items())]
+    return {"signature": model.signature, **figures}, lines
 
 
 # Default maximum words of a side.
@@ -143,9 +138,9 @@ _MAX_LENGTH = 7
 
 def evaluate_phrases(
     inputs: tuple[str, ...], folder: str, max_length: int | None, limit: int, candidates: int, seed: int, force: bool,
-    quiet: bool, document: Callable[[dict[str, Any]], None], silent: bool,
-) -> None:  # fmt: skip
-    """Measure a model of phrase pairs and print the figures.
+    quiet: bool,
+) -> Evaluation:  # fmt: skip
+    """Measure a model of phrase pairs; return the figures and the lines that show them.
 
     Args:
         inputs: phrase pairs.
@@ -156,8 +151,6 @@ def evaluate_phrases(
         seed: random seed of the drawn pairs and of random words.
         force: whether to continue if the pairs are of other languages.
         quiet: whether to show warnings only.
-        document: receives the figures, for `--json`.
-        silent: whether to print nothing.
 
     Raises:
         click.UsageError: there is more than one input.
@@ -191,10 +184,8 @@ def evaluate_phrases(
         seed=seed,
     )
     fit = {"model_fit": check.fit.as_dict()} if check.fit else {}
-    document({"signature": model.signature, **asdict(quality), **fit})
-    if not silent:
-        click.echo(f"{quality.pairs:,} pairs, {model.signature}")
-        _show_retrieval(quality)
+    lines = [f"{quality.pairs:,} pairs, {model.signature}", *_retrieval_lines(quality)]
+    return {"signature": model.signature, **asdict(quality), **fit}, lines
 
 
 def _in_ids(phrases: Phrases, written: Vocabulary, vocabulary: Vocabulary) -> Phrases:
@@ -212,7 +203,7 @@ def _in_ids(phrases: Phrases, written: Vocabulary, vocabulary: Vocabulary) -> Ph
     return Phrases(phrases.offsets, np.array(table, np.int32)[phrases.words])
 
 
-def _show_retrieval(quality: RetrievalQuality) -> None:
+def _retrieval_lines(quality: RetrievalQuality) -> Iterator[str]:
     n = f"{quality.candidates:,}"
     for name, value, meaning in (
         (f"accuracy@1 of {n}", quality.accuracy_at_1, "the true target is the best of them"),
@@ -222,14 +213,13 @@ def _show_retrieval(quality: RetrievalQuality) -> None:
         ("AUC, random words", quality.auc_random_words, "beats the target with its words replaced; 0.5 is chance"),
         ("AUC, other targets", quality.auc_other_targets, "beats another target of the pairs; 0.5 is chance"),
     ):
-        click.echo(f"  {name:<24} {value:6.3f}   {meaning}")
+        yield f"  {name:<24} {value:6.3f}   {meaning}"
 
 
 def evaluate_classifier(
-    inputs: tuple[str, ...], folder: str, max_length: int | None, limit: int, seed: int,
-    document: Callable[[dict[str, Any]], None], silent: bool,
-) -> None:  # fmt: skip
-    """Measure a classifier and print the figures.
+    inputs: tuple[str, ...], folder: str, max_length: int | None, limit: int, seed: int
+) -> Evaluation:
+    """Measure a classifier; return the figures and the lines that show them.
 
     Args:
         inputs: the two sides of a bitext, or phrase pairs.
@@ -237,8 +227,6 @@ def evaluate_classifier(
         max_length: pairs with more words on a side are left out; None for the maximum of the model.
         limit: maximum number of pairs, drawn at random.
         seed: random seed of the drawn pairs and of negative pairs.
-        document: receives the figures, for `--json`.
-        silent: whether to print nothing.
 
     Raises:
         click.UsageError: there are more than two inputs.
@@ -258,24 +246,21 @@ def evaluate_classifier(
         measured = measure_pair_classifier(model, texts, seed)
     except ValueError as error:
         raise DataError(inputs[0], str(error)) from error
-    document({"signature": model.signature, **asdict(measured)})
-    if silent:
-        return
-    click.echo(f"{measured.pairs:,} pairs, {model.signature}")
-    click.echo(f"  {'':<26} {'P':>7} {'R':>7} {'F1':>7}")
+    lines = [f"{measured.pairs:,} pairs, {model.signature}", f"  {'':<26} {'P':>7} {'R':>7} {'F1':>7}"]
     for name, quality in (
         ("random, at 0.5", measured.random_half),
         (f"  at {measured.random_best.threshold:.3f} (from training)", measured.random_best),
         ("containment, at 0.5", measured.contained_half),
         (f"  at {measured.contained_best.threshold:.3f}", measured.contained_best),
     ):
-        click.echo(f"  {name:<26} {quality.precision:7.1%} {quality.recall:7.1%} {quality.f1:7.1%}")
+        lines.append(f"  {name:<26} {quality.precision:7.1%} {quality.recall:7.1%} {quality.f1:7.1%}")
     for name, value, meaning in (
         ("AUC, random", measured.auc, "beats a random target; 0.5 is chance"),
         ("calibration error", measured.calibration_error, "how far probabilities are from shares; 0 is best"),
         ("accuracy@1", measured.accuracy_at_1, "the nearest of all targets by cosine is a translation"),
     ):
-        click.echo(f"  {name:<26} {value:7.3f}   {meaning}")
+        lines.append(f"  {name:<26} {value:7.3f}   {meaning}")
+    return {"signature": model.signature, **asdict(measured)}, lines
 
 
 def _read_sentence_pairs(inputs: tuple[str, ...], max_length: int) -> TextPairs:
@@ -289,17 +274,13 @@ def _read_sentence_pairs(inputs: tuple[str, ...], max_length: int) -> TextPairs:
         raise DataError(inputs[1], str(error)) from error
 
 
-def evaluate_tagger(
-    inputs: tuple[str, ...], folder: str, language: str | None, document: Callable[[dict[str, Any]], None], silent: bool
-) -> None:
-    """Measure a tagger and print the figures.
+def evaluate_tagger(inputs: tuple[str, ...], folder: str, language: str | None) -> Evaluation:
+    """Measure a tagger; return the figures and the lines that show them.
 
     Args:
         inputs: one treebank.
         folder: model folder.
         language: language of the treebank.
-        document: receives the figures, for `--json`.
-        silent: whether to print nothing.
 
     Raises:
         click.UsageError: there is more than one input, or the language is missing or unknown.
@@ -318,14 +299,13 @@ def evaluate_tagger(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     accuracy = tag_accuracy(model, read_conllu(inputs[0]), language)
-    document({"signature": model.signature, "language": language, **asdict(accuracy)})
-    if silent:
-        return
-    click.echo(f"{accuracy.words:,} words of {accuracy.sentences:,} sentences, {model.signature}")
-    click.echo(f"  {'accuracy':<24} {accuracy.accuracy:6.1%}   words with the right tag")
-    click.echo(f"  {'  without capitals':<24} {accuracy.lower_accuracy:6.1%}   the same of lower-cased sentences")
-    for tag, share in accuracy.by_tag.items():
-        click.echo(f"  {'  ' + tag:<24} {share:6.1%}")
+    lines = [
+        f"{accuracy.words:,} words of {accuracy.sentences:,} sentences, {model.signature}",
+        f"  {'accuracy':<24} {accuracy.accuracy:6.1%}   words with the right tag",
+        f"  {'  without capitals':<24} {accuracy.lower_accuracy:6.1%}   the same of lower-cased sentences",
+        *(f"  {'  ' + tag:<24} {share:6.1%}" for tag, share in accuracy.by_tag.items()),
+    ]
+    return {"signature": model.signature, "language": language, **asdict(accuracy)}, lines
 
 
 _SYNTAX_VECTORS = {
@@ -338,10 +318,9 @@ _SYNTAX_VECTORS = {
 
 
 def evaluate_syntax(
-    inputs: tuple[str, ...], folder: str, sentences: str | None, seed: int, literal: bool,
-    document: Callable[[dict[str, Any]], None], silent: bool,
-) -> None:  # fmt: skip
-    """Measure a syntactic encoder and print the figures.
+    inputs: tuple[str, ...], folder: str, sentences: str | None, seed: int, literal: bool
+) -> Evaluation:
+    """Measure a syntactic encoder; return the figures and the lines that show them.
 
     Args:
         inputs: one tagged text.
@@ -349,8 +328,6 @@ def evaluate_syntax(
         sentences: file of the words, if the tagged text has tags only.
         seed: random seed.
         literal: whether to compute FD as the paper defines it.
-        document: receives the figures, for `--json`.
-        silent: whether to print nothing.
 
     Raises:
         click.UsageError: there is more than one input.
@@ -368,13 +345,13 @@ def evaluate_syntax(
         result = syntax_quality(model, lines, tags, seed, literal)
     except ValueError as error:
         raise DataError(inputs[0], str(error)) from error
-    document({"signature": model.signature, **asdict(result)})
-    if silent:
-        return
-    click.echo(f"{result.sentences:,} sentences, {model.signature}")
-    click.echo(f"{result.grouped:,} of them in {result.groups:,} groups with the same parts of speech")
-    click.echo(f"  {'':<10} {'1-NN':>6} {'5-NN':>6} {'FD':>6} {'rho':>6}")
+    rows = [
+        f"{result.sentences:,} sentences, {model.signature}",
+        f"{result.grouped:,} of them in {result.groups:,} groups with the same parts of speech",
+        f"  {'':<10} {'1-NN':>6} {'5-NN':>6} {'FD':>6} {'rho':>6}",
+    ]
     for name, quality in result.vectors.items():
         figures = f"{quality.nearest_1:6.1%} {quality.nearest_5:6.1%} {quality.fd:6.3f} {quality.rho:6.3f}"
-        click.echo(f"  {name:<10} {figures}   {_SYNTAX_VECTORS[name]}")
-    click.echo(f"  {'chance':<10} {result.chance:6.1%} {result.chance:6.1%}")
+        rows.append(f"  {name:<10} {figures}   {_SYNTAX_VECTORS[name]}")
+    rows.append(f"  {'chance':<10} {result.chance:6.1%} {result.chance:6.1%}")
+    return {"signature": model.signature, **asdict(result)}, rows
