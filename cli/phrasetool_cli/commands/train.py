@@ -102,8 +102,8 @@ def _command_of(family: ModelFamily) -> click.Command:
     @sections("Output", model_folder_option, None, run_options)
     def command(texts: tuple[str, ...], **values: Any) -> None:
         run = RunOptions.taken(values)
-        with run.told(texts) as tell:
-            tell(_train(family, texts, run, values))
+        with run.document(texts) as document:
+            document(_train(family, texts, run, values))
 
     return command
 

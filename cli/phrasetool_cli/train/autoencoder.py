@@ -34,8 +34,8 @@ def command(text: str, **values: Any) -> None:
     TEXT is in one language, with one tokenised sentence per line.
     """
     run = RunOptions.taken(values)
-    with run.told([text]) as tell:
-        tell(_train(text, run, values))
+    with run.document([text]) as document:
+        document(_train(text, run, values))
 
 
 def _train(text: str, run: RunOptions, values: dict[str, Any]) -> AutoencoderModel:

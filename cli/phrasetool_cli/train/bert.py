@@ -79,8 +79,8 @@ def command(
     `annotate --encoder`.  The extra `encoders` must be installed.
     """
     run, inputs = RunOptions.taken(values), MaskedLmInputs(files, development, monolingual)
-    with run.told(inputs.all) as tell:
-        tell(_train(inputs, run, values))
+    with run.document(inputs.all) as document:
+        document(_train(inputs, run, values))
 
 
 def _train(inputs: MaskedLmInputs, run: RunOptions, values: dict[str, Any]) -> TrainedBert:

@@ -78,8 +78,8 @@ def command(
     in which one side contains the translation of the other.
     """
     run, inputs = RunOptions.taken(values), ParallelInputs(files, development, min_pair_count, encoder, tune_encoder)
-    with run.told(inputs.all) as tell:
-        tell(_train(inputs, run, values))
+    with run.document(inputs.all) as document:
+        document(_train(inputs, run, values))
 
 
 def _train(inputs: ParallelInputs, run: RunOptions, values: dict[str, Any]) -> PairClassifierModel:

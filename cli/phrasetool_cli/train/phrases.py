@@ -131,8 +131,8 @@ def command(pairs: str, max_length: int, min_pair_count: float, **values: Any) -
     starts = _chosen_starts(chosen)
     # If no architecture was given, an autoencoder may prescribe it.
     chosen["encoder"] = chosen["encoder"] or TrainingSettings.encoder
-    with run.told([pairs, *(file for start in starts for file in start.files)]) as tell:
-        tell(_train(pairs, run, chosen, starts, (max_length, min_pair_count), record))
+    with run.document([pairs, *(file for start in starts for file in start.files)]) as document:
+        document(_train(pairs, run, chosen, starts, (max_length, min_pair_count), record))
 
 
 def _train(

@@ -139,8 +139,8 @@ class RunOptions:
         )
 
     @contextlib.contextmanager
-    def told(self, inputs: Iterable[str | None]) -> Iterator[Callable[[SavedModel | TrainedBert], None]]:
-        """Print how to resume if the block is interrupted; yield a function that reports the model for `--json`.
+    def document(self, inputs: Iterable[str | None]) -> Iterator[Callable[[SavedModel | TrainedBert], None]]:
+        """Check the folder; yield a function that reports the model for `--json`; if interrupted, print how to resume.
 
         Raises:
             click.Abort: the block was interrupted.
@@ -149,19 +149,19 @@ class RunOptions:
         """
         from phrasetool.training.run import check_model_folder
 
-        document = json_document(self.json_file, inputs)
+        write = json_document(self.json_file, inputs)
         # Here, not in `ready`: this error must not wait for the import of torch.
         check_model_folder(self.folder, resume=self.resume, overwrite=self.overwrite)
 
-        def tell(model: SavedModel | TrainedBert) -> None:
+        def document(model: SavedModel | TrainedBert) -> None:
             from phrasetool.training.run import LOG
 
             path = self.folder / LOG
             log = [json.loads(line) for line in split_lines(path.read_text("utf-8"))] if path.exists() else []
-            document({"model": str(self.folder), "signature": model.signature, "training": model.training, "log": log})
+            write({"model": str(self.folder), "signature": model.signature, "training": model.training, "log": log})
 
         with self._interruptible():
-            yield tell
+            yield document
 
     @contextlib.contextmanager
     def _interruptible(self) -> Iterator[None]:

@@ -117,8 +117,8 @@ def command(
     provides for the languages that it supports.
     """
     run, inputs = RunOptions.taken(values), SyntaxInputs(bitexts, own_texts, tagger, start, own_language)
-    with run.told(inputs.all) as tell:
-        tell(_train(inputs, run, values))
+    with run.document(inputs.all) as document:
+        document(_train(inputs, run, values))
 
 
 def _train(inputs: SyntaxInputs, run: RunOptions, values: dict[str, Any]) -> SyntaxModel:

@@ -78,8 +78,8 @@ def command(treebanks: _Named, development: _Named, **values: Any) -> None:
     One tagger learns the universal parts of speech of all given languages.
     """
     run, inputs = RunOptions.taken(values), TaggerInputs(treebanks, development)
-    with run.told(inputs.all) as tell:
-        tell(_train(inputs, run, values))
+    with run.document(inputs.all) as document:
+        document(_train(inputs, run, values))
 
 
 def _train(inputs: TaggerInputs, run: RunOptions, values: dict[str, Any]) -> TaggerModel:

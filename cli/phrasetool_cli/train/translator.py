@@ -119,8 +119,8 @@ def command(
     """
     run = RunOptions.taken(values)
     inputs = NeuralInputs(files, development, min_pair_count, target_text, target_vectors)
-    with run.told(inputs.all) as tell:
-        tell(_train(inputs, run, values))
+    with run.document(inputs.all) as document:
+        document(_train(inputs, run, values))
 
 
 def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> TranslatorModel:
