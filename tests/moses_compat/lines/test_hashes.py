@@ -56,10 +56,10 @@ FIELD = st.lists(st.tuples(BLANKS, st.sampled_from([b"a", b"b", b"&amp;", b"[X]"
 )
 
 
-def hashes_of(text, wanted=None):
+def hashes_of(text, selected=None):
     array = np.frombuffer(text, np.uint8)
     offsets = line_offsets_of(array)
-    return hash_pairs(array, offsets, np.ones(len(offsets) - 1, np.bool_) if wanted is None else wanted)
+    return hash_pairs(array, offsets, np.ones(len(offsets) - 1, np.bool_) if selected is None else selected)
 
 
 @settings(max_examples=300)
@@ -113,7 +113,7 @@ def test_reading_lines_at_once(lines, scores, newline):
 
 
 @pytest.mark.parametrize(
-    ("text", "offsets", "wanted"),
+    ("text", "offsets", "selected"),
     [
         (np.zeros(3, np.int8), np.array([0, 3]), np.ones(1, np.bool_)),
         (np.zeros(3, np.uint8), np.array([0, 3], np.int32), np.ones(1, np.bool_)),
@@ -122,9 +122,9 @@ def test_reading_lines_at_once(lines, scores, newline):
         (np.zeros(3, np.uint8), np.array([0, 4]), np.ones(1, np.bool_)),
     ],
 )
-def test_mismatched_arrays(text, offsets, wanted):
+def test_mismatched_arrays(text, offsets, selected):
     with pytest.raises(ValueError):
-        hash_pairs(text, offsets, wanted)
+        hash_pairs(text, offsets, selected)
 
 
 numbers = st.integers(0, 2**63 - 1).map(lambda number: number * 2) | st.integers(0, 5).map(lambda number: number * 2)

@@ -179,12 +179,12 @@ def test_scanned_score_fields_equal_naive_ones(parts, before, behind, expected):
     st.lists(st.sampled_from(GOOD_NUMBERS), min_size=1, max_size=5),
     st.lists(st.integers(0, 5), max_size=4),
 )
-def test_columns_in_the_requested_order(numbers, wanted):
+def test_columns_in_the_requested_order(numbers, requested):
     text = b" " + b"\t".join(numbers) + b" "
-    values = np.full((2, len(wanted)), -7.0)
-    read_columns(array(text), 0, len(text), np.array(wanted, np.int64), values, 1)
+    values = np.full((2, len(requested)), -7.0)
+    read_columns(array(text), 0, len(text), np.array(requested, np.int64), values, 1)
     assert (values[0] == -7).all()
-    expected = [float(numbers[column]) if column < len(numbers) else -7.0 for column in wanted]
+    expected = [float(numbers[column]) if column < len(numbers) else -7.0 for column in requested]
     np.testing.assert_allclose(values[1], expected, rtol=1e-12)
 
 

@@ -48,10 +48,10 @@ def entry(draw):
     return draw(with_blanks(draw(side))) + b"|||" + draw(with_blanks(draw(side))) + b"||| 1 1"
 
 
-def look_up(counts, text, wanted=None):
+def look_up(counts, text, selected=None):
     array = np.frombuffer(text, np.uint8)
     offsets = line_offsets_of(array)
-    return counts.look_up(array, offsets, np.ones(len(offsets) - 1, np.bool_) if wanted is None else wanted)
+    return counts.look_up(array, offsets, np.ones(len(offsets) - 1, np.bool_) if selected is None else selected)
 
 
 @given(st.lists(counted(), min_size=1, max_size=12), st.lists(entry(), max_size=8), st.sampled_from([1, 50, 1 << 20]))
