@@ -20,16 +20,22 @@ _NOTE = "<!-- Written by `make documents`. -->"
 WIDTH = 80
 # Command -> the guide that explains it.
 GUIDES = {
-    "train": "guides/choosing-a-model.md", "evaluate-model": "guides/choosing-a-model.md", "prune": "guides/prune.md",
-    "remove-orphans": "guides/prune.md", "filter-pt": "guides/prune.md", "threshold-filter": "guides/prune.md",
-    "ems-prune": "guides/moses/ems.md", "annotate": "guides/annotate.md",
-    "report": "guides/report.md", "inspect": "files.md", "convert": "files.md",
+    "prune": "guides/prune.md", "annotate": "guides/annotate.md", "augment": "guides/augment.md",
+    "pivot": "guides/pivot.md", "export": "guides/export.md", "show": "guides/prune.md", "report": "guides/report.md",
+    "inspect": "files.md", "convert": "files.md", "remove-orphans": "guides/prune.md",
+    "train phrases": "guides/choosing-a-model.md", "train translator": "models/translator.md",
+    "train classifier": "models/parallel.md", "train tagger": "guides/tag.md", "train syntax": "models/syntax.md",
+    "train autoencoder": "models/mean-max.md", "train bert": "models/masked-lm.md",
+    "evaluate-model": "guides/choosing-a-model.md", "neighbours": "guides/choosing-a-model.md",
+    "reconstruct": "models/mean-max.md", "translate": "models/translator.md", "tag": "guides/tag.md",
     "align": "guides/without-moses.md", "extract": "guides/without-moses.md", "lm": "guides/without-moses.md",
     "moses-ini": "guides/moses/index.md", "binarize": "guides/moses/binary.md", "tune": "guides/without-moses.md",
     "decode": "guides/without-moses.md", "force-decode": "guides/choosing-a-model.md",
-    "evaluate": "guides/without-moses.md", "experiment": "guides/experiments.md",
-    "neighbours": "guides/choosing-a-model.md", "reconstruct": "models/mean-max.md",
-    "translate": "models/translator.md", "demo": "tutorial.md", "compile": "install.md",
+    "evaluate": "guides/without-moses.md", "rescore": "guides/rerank.md", "rerank": "guides/rerank.md",
+    "filter-bitext": "guides/filter-bitext.md", "mine": "guides/mining.md", "evaluate-mining": "guides/mining.md",
+    "improve": "guides/improve.md", "experiment": "guides/experiments.md", "demo": "tutorial.md",
+    "compile": "install.md", "filter-pt": "guides/prune.md", "threshold-filter": "guides/prune.md",
+    "ems-prune": "guides/moses/ems.md",
 }  # fmt: skip
 
 
@@ -160,11 +166,14 @@ def _paragraphs(text: str) -> Iterator[str]:
             yield _prose(paragraph)
 
 
-def _examples(text: str) -> Iterator[str]:
-    """Yield the examples of a help text: its code, and the blank lines between."""
-    for line in inspect.cleandoc(text).replace("\b\n", "").split("\n"):
-        if line.startswith(" ") or not line:
-            yield fitted_examples(line.removeprefix("  "), WIDTH)
+def _epilog(text: str) -> Iterator[str]:
+    """Yield the titled blocks at the end of a help text as Markdown sections; those with examples are shell code."""
+    for block in inspect.cleandoc(text).split("\b\n")[1:]:
+        heading, _, indented = block.partition(":\n")
+        lines = textwrap.dedent(indented).strip("\n").split("\n")
+        code = [fitted_examples(line, WIDTH) for line in lines] if heading == "Example" else lines
+        kind = "sh" if heading == "Example" else "text"
+        yield "\n".join([f"## {heading}", "", f"```{kind}", *code, "```"])
 
 
 def _anchor(names: str) -> str:
@@ -185,9 +194,9 @@ def command_page(name: str, command: click.Command, context: click.Context) -> s
     """Return the page of a command: usage, description, an anchor per option, and examples."""
     usage = click.unstyle(command.get_usage(context))
     parts = [f"# {name}", _NOTE]
-    if guide := GUIDES.get(name) or GUIDES.get(name.split(" ")[0]):
-        title = (FOLDER.parent / guide).read_text("utf-8").partition("\n")[0].removeprefix("# ")
-        parts.append(f"Guide: [{title}](../{guide}).")
+    guide = GUIDES[name]
+    title = (FOLDER.parent / guide).read_text("utf-8").partition("\n")[0].removeprefix("# ")
+    parts.append(f"Guide: [{title}](../{guide}).")
     parts += [f"```text\n{usage}\n```", *_paragraphs(command.help or "")]
     if isinstance(command, SectionedCommand):
         rows = command.sections(context)
@@ -207,8 +216,7 @@ def command_page(name: str, command: click.Command, context: click.Context) -> s
     for title, options_of_section in rows.items():
         parts.append(f"## {title}")
         parts.append("\n".join(_option(*row) for row in options_of_section))
-    if command.epilog:
-        parts += ["## Example", "```sh\n" + "\n".join(_examples(command.epilog)).strip("\n") + "\n```"]
+    parts += _epilog(command.epilog or "")
     return "\n\n".join(parts) + "\n"
 
 

@@ -191,7 +191,7 @@ search_options = sections(
     click.option("--beam-threshold", type=Share(max_open=True), metavar="P",
                  help="Beam threshold.  [default: ini, else 1e-5]"),
     click.option("--distortion-limit", type=int, metavar="N",
-                 help="Maximum jump; -1: 63 words.  [default: ini]"),
+                 help="Maximum words of a jump; -1: 63.  [default: ini]"),
     click.option("--table-limit", type=click.IntRange(0), metavar="N",
                  help="Entries per source.  [default: ini, else 20]"),
 )  # fmt: skip

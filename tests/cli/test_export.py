@@ -105,6 +105,7 @@ def test_lexicons(files):
         (["table.gz", "--to", "lexicon", "--languages", "german"], 2, "is not two codes of languages"),
         (["table.gz", "--to", "bicleaner", "-o", "d.txt"], 2, "expected a name with .gz, not d.txt"),
         (["table.gz", "--to", "vmap", "--scale", "raw"], 2, "--scale is for --similarity-columns"),
+        (["table.gz", "--to", "vmap", "--on-error", "keep"], 2, "skip leaves them out"),
         (["table.gz", "--to", "vmap", "--similarity-columns", "1,2", "-m", "x"], 2, "give one"),
         (["-", "--to", "vmap", "--evaluate", "-", "target"], 2, "only one input can be standard input"),
         (["table.gz", "--to", "vmap", "-o", "source", "--evaluate", "source", "target"], 1, "the output is the input"),

@@ -20,7 +20,10 @@ from phrasetool_cli.options import (
 )
 
 _EXAMPLE = """\b
-CONFIG is TOML with relative paths; what has a value here is optional:
+Configuration:
+  CONFIG is TOML; paths are relative to it, and values shown are defaults.
+  Required: data.dev, data.tests; data.bitext or moses; and prune, annotate,
+  ladder or neighbours.
   output = "experiment", name, seed = 1, samples = 1000
   [data.bitext]      source, target: the bitext of the table
   [data.dev]         source, target: tokenised, one sentence per line

@@ -161,11 +161,14 @@ def command(
     written without Moses' escapes, or as subword units.
 
     TABLE must have the scores of Moses' training; for a vmap or shortlist, it must be sorted (LC_ALL=C).
+    `--on-error keep` is refused, because no line of TABLE is written.
 
     """
     from moses_compat.tables.blocks import TableScan
 
     options = checked(kind, {**values, "output": output}, set(filter(is_given, values)))
+    if on_error == "keep":
+        raise click.UsageError("--on-error keep is not for lists, which hold no lines of TABLE; skip leaves them out")
     evaluate = options.get("evaluate", ())
     inputs = [table, options.get("source_vocabulary"), options.get("target_vocabulary"), *evaluate]
     outputs = [output, options.get("reverse")]

@@ -269,7 +269,8 @@ def command(
     SOURCE and TARGET are the two sides of a bitext, with one sentence per line.  A classifier (`train classifier`)
     gives each pair a probability; pairs below the threshold, with an empty side, or with a side of unknown words only
     are removed.  Language models (--lm) select fluent sentences instead: the score is then the log probability per
-    word, including </s>; with --general-lm, minus that of the model of general text.
+    word, including </s>; with --general-lm, minus that of the model of general text.  --encoder requires --threshold,
+    and --lm and --source-lm require --threshold or --keep.
 
     If no pair is kept, nothing is written, unless --force is given.
 

@@ -61,7 +61,7 @@ Example:
     click.option("--stack", "stack_size", type=click.IntRange(1), default=500, metavar="N",
                  help="Keep N hypotheses for each number of words."),
     click.option("--distortion-limit", type=int, metavar="N",
-                 help="Maximum words of a jump; -1: any, up to 63.  [default: ini]"),
+                 help="Maximum words of a jump; -1: 63.  [default: ini]"),
     None,
     force_option,
     engine_options,

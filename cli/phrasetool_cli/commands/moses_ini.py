@@ -41,10 +41,11 @@ Example:
     output_option("The ini to write."),
     "New ini",
     click.option("--lm", "language_model", metavar="FILE",
-                 help="Language model, ARPA text or a binary file of kenlm."),
+                 help="Language model, ARPA text or a binary file of kenlm.  [required without INI]"),
     click.option("--reordering-type", default="wbe-msd-bidirectional-fe-allff", metavar="TYPE",
                  help="Type of the reordering table."),
-    click.option("--distortion-limit", type=int, default=6, metavar="N", help="Maximum words of a jump."),
+    click.option("--distortion-limit", type=int, default=6, metavar="N",
+                 help="Maximum words of a jump; -1: any."),
     "Existing ini",
     click.option("--name", metavar="NAME", help="Feature name of the phrase table to replace, if INI has "
                                                 "several."),

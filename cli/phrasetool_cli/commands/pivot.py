@@ -77,6 +77,7 @@ def command(
     scores are sums over these paths, p(c|a) = sum of p(b|a) p(c|b), and so on; with several pivot languages, two tables
     each, they are means of these sums.  Alignment points are those of the best path, and counts are expected counts of
     source, target and pair.  Tables must be sorted (LC_ALL=C), as Moses writes them; the output is sorted, too.
+    `--on-error keep` is refused, because no line of the tables is written.
     """
     from moses_compat.jobs.pivot import PivotRequest, pivot
     from moses_compat.lines.counts import CountUse

@@ -51,7 +51,7 @@ demo-output/engine/dev.en -o t.ini
     None,
     decoder_model_options,
     "Development set",
-    dev_option("Development set: source and reference, one tokenised sentence per line."),
+    dev_option("Development set: source and reference, one tokenised sentence per line.  [required]"),
     click.option("-r", "--reference", "references", multiple=True, metavar="FILE",
                  help="Further reference translation; repeatable."),
     former_option("--source"),
