@@ -202,6 +202,9 @@ def test_each_command_has_a_page_with_its_help(reference_pages):
     assert written == reference_pages.pages(), "docs/commands is stale; run `make documents`"
     for name, command, _ in reference_pages.commands():
         page = written[reference_pages.file_of(name)]
+        assert "\nGuide: [" in page, name
+        examples = re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        assert all(example.startswith("phrasetool ") for example in examples), name
         for option in command.params:
             if isinstance(option, click.Option) and not option.hidden:
                 assert f'<a id="{max(option.opts, key=len)}"></a>' in page, (name, option.opts)
