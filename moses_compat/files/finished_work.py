@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -21,7 +22,7 @@ from typing import Any, TypeVar
 
 from moses_compat.files.paths import scratch_place
 from phrasetool import __version__
-from phrasetool.disk.folders import check_space, scratch_file
+from phrasetool.disk.folders import CONFIG, check_space, scratch_file
 from phrasetool.disk.packed_values import packed, unpacked
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.pipeline import Runner, run
@@ -29,9 +30,10 @@ from phrasetool.pipeline import Runner, run
 _SETTINGS, _BEGUN, _ENDING = "settings.json", ".begun-", ".done"
 # Each file holds the results of this many seconds.
 SECONDS = 5.0
-_HEAD_BYTES = 1 << 20
 _DIGEST_BYTES = 16
 _LONGEST_NAME = 240
+# Files of which each folder of a model or an external encoder has one or more.
+_MODEL_FILES = (CONFIG, "modules.json", "model.safetensors")
 _REMEDY = "delete the folder to start again"
 
 Item = TypeVar("Item")
@@ -47,15 +49,17 @@ def digest_of_bytes(*parts: Any) -> bytes:
 
 
 def fingerprint(path: str) -> str:
-    """Return the size of a file and a digest of its beginning, as text.
+    """Return the size of a file and a digest of its content, as text.
+
+    The digest is of the whole file: two binary language models of the same n-grams differ only after their vocabulary.
 
     Raises:
         DataError: the file cannot be read.
     """
     try:
         with open(path, "rb") as file:
-            head = digest_of_bytes(file.read(_HEAD_BYTES)).hex()
-            return f"{os.fstat(file.fileno()).st_size} bytes, {head}"
+            digest = hashlib.file_digest(file, functools.partial(hashlib.blake2b, digest_size=_DIGEST_BYTES))
+            return f"{os.fstat(file.fileno()).st_size} bytes, {digest.hexdigest()}"
     except OSError as error:
         raise DataError(path, reason(error)) from error
 
@@ -82,13 +86,28 @@ def described(value: Any) -> str:
     """
     if isinstance(value, str) and os.path.isfile(value):
         return fingerprint(value)
-    if isinstance(value, str) and os.path.isfile(config := os.path.join(value, "config.json")):
-        return fingerprint(config)
+    if isinstance(value, str) and any(os.path.isfile(os.path.join(value, name)) for name in _MODEL_FILES):
+        return _model_fingerprint(Path(value))
     if isinstance(value, list | tuple):
         return ", ".join(map(described, value))
     if is_dataclass(value):
         return "; ".join(f"{name}: {text}" for name, text in settings_of(value, ()).items())
     return str(value)
+
+
+def _model_fingerprint(folder: Path) -> str:
+    """Return the fingerprint of a model's `config.json` if it has the checksums of all files, else of the folder."""
+    from phrasetool.models.saved_model import CHECKSUMS
+    from phrasetool.text_encoders.folder_safety import folder_identity
+
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        config = json.loads((folder / CONFIG).read_text("utf-8"))
+        if isinstance(config, dict) and CHECKSUMS in config:
+            return fingerprint(str(folder / CONFIG))
+    try:
+        return f"folder {folder_identity(folder)}"
+    except OSError as error:
+        raise DataError(folder, reason(error)) from error
 
 
 class FinishedWork:

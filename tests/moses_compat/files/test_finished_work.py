@@ -9,12 +9,14 @@ import pytest
 from moses_compat.files import finished_work
 from moses_compat.files.finished_work import (
     FinishedWork,
+    described,
     digest_of_bytes,
     forget_finished,
     settings_before,
     settings_of,
 )
 from moses_compat.jobs.prune_request import PruneRequest
+from moses_compat.measures.similarities import EncoderRequest
 from phrasetool.disk.packed_values import packed
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pruning.thresholds import Threshold
@@ -178,14 +180,30 @@ def test_a_second_run_waits_for_the_first(folder):
 def test_settings_are_what_files_hold(tmp_path):
     file, model = write(tmp_path / "file", b"abc"), tmp_path / "model"
     model.mkdir()
-    (model / "config.json").write_text(json.dumps({}))
+    (model / "config.json").write_text(json.dumps({"sha256": {}}))
     request = PruneRequest("t", threshold=Threshold.of(0.5), ini=str(file), model_folder=str(model), seed=3)
     before = settings_of(request, ("table",))
     assert "table" not in before
-    assert (before["seed"], before["ini"][:7], before["model folder"][:7]) == ("3", "3 bytes", "2 bytes")
-    file.write_bytes(b"abd")
-    after = settings_of(request, ("table",))
-    assert {name for name in before if before[name] != after[name]} == {"ini"}
+    assert (before["seed"], before["ini"][:7], before["model folder"][:7]) == ("3", "3 bytes", "14 byte")
+    # The last byte of a small file, and of one of several megabytes.
+    for start in (b"", bytes(3 << 20)):
+        file.write_bytes(start + b"abc")
+        before = settings_of(request, ("table",))
+        file.write_bytes(start + b"abd")
+        after = settings_of(request, ("table",))
+        assert {name for name in before if before[name] != after[name]} == {"ini"}
+
+
+@pytest.mark.parametrize("name", ["config.json", "modules.json", None])
+def test_settings_are_what_folders_of_encoders_hold(tmp_path, name):
+    folder = tmp_path / "encoder"
+    folder.mkdir()
+    if name:
+        write(folder / name, b'{"model_type": "bert"}')
+    weights = write(folder / "model.safetensors", b"abc")
+    before = described(EncoderRequest(str(folder)))
+    weights.write_bytes(b"abd")
+    assert described(EncoderRequest(str(folder))) != before
 
 
 def test_what_is_complete_needs_nothing_left(folder, cut_after):
