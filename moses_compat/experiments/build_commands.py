@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moses_compat.engine.model import MosesModel
+from moses_compat.engine.model_lines import MAX_PHRASE_LENGTH
 from moses_compat.files.finished_work import forget_finished
 from moses_compat.files.streams import Output
 from phrasetool.errors import PhraseToolError, reason
@@ -69,6 +70,9 @@ def decoder_identity(model: MosesModel, texts: Mapping[str, bytes]) -> str:
         repr(model.search),
         # Left out for a single table, so that runs from before the support of several tables are reused.
         *([repr((model.decoding, model.place))] if len(features.tables) > 1 else []),
+        # Left out if they are the defaults, for the same reason.
+        *([f"max-phrase-length {model.longest}"] if model.longest != MAX_PHRASE_LENGTH else []),
+        *([] if features.has_distortion else ["no Distortion"]),
         *(part for name, text in texts.items() for part in (name, text)),
     )
 

@@ -219,11 +219,13 @@ def test_keys_differ_when_anything_does(folder, model, measures, texts):
         decoder_identity(model, {**texts, "one": b"a\n"}),
         decoder_identity(replace(model, search=replace(model.search, stack_size=7)), texts),
         decoder_identity(replace(model, table_files=model.language_models), texts),
+        decoder_identity(replace(model, longest=3), texts),
+        decoder_identity(replace(model, features=replace(model.features, has_distortion=False)), texts),
     ]
     keys = [run.key for identity in identities for run in plan(systems, measures, model, identity)[0]]
     reweighted = replace(model, weights=model.weights * 2)
     keys += [run.key for run in plan(systems, measures, reweighted, identities[0])[0]]
-    assert len(set(keys)) == len(keys) == 10
+    assert len(set(keys)) == len(keys) == 14
     same = plan([replace(systems[1], keep_top=5)], measures, model, identities[0])[0]
     assert same[0].key == keys[1]
 
