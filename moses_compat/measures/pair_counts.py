@@ -6,8 +6,8 @@ takes 24 bytes, and so does a distinct source or target if totals are needed; th
 Smoothing reads a table twice: its discounts depend on the numbers of pairs with each count, and those of Kneser-Ney
 also on the number of entries of a phrase.  `count_table` counts; then `SmoothedProbabilities` returns the probabilities
 of any block.  The formulas are those of `phrasetool.smt.extraction.smoothing` (Foster, Kuhn and Johnson, EMNLP 2006, as
-in Moses' `consolidate`): an unpruned table gets the same numbers as from extraction with the same smoothing, unless a discount of
-Kneser-Ney is negative.
+in Moses' `consolidate`): an unpruned table gets the same numbers as from extraction with the same smoothing, unless a
+discount of Kneser-Ney is negative.
 """
 
 from __future__ import annotations
