@@ -164,7 +164,7 @@ COMPLETION = "_PHRASETOOL_COMPLETE"
 # Metavars of string options that are not file names.
 _TEXTS = {
     "NAME", "X", "CODE", "NAMES", "LANG", "HOST:PORT", "a+e|a-e|N", "SPEC", "SOURCE,TARGET", "N...", "TYPE",
-    "ARGUMENTS", "P", "TEXT", "PREFIX",
+    "ARGUMENTS", "P", "TEXT",
 }  # fmt: skip
 # Command and parameter name of arguments that are not file names.
 _TEXT_ARGUMENTS = {("neighbours", "phrase"), ("show", "phrase"), ("threshold-filter", "thresholds")}
@@ -276,20 +276,26 @@ def _format_examples(command: click.Command, formatter: click.HelpFormatter) -> 
             formatter.write_text(fitted_examples(text, formatter.width - formatter.current_indent))
 
 
+def together(first: str, second: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return the pairs of `SectionedCommand.dependent` for two parameters that require each other."""
+    return (first, second), (second, first)
+
+
 class SectionedCommand(click.Command):
     """A command that lists its options under the titles from `sections`, and options without a title last.
 
     Args:
         renamed: old name of an option -> current name.
         exclusive: groups of parameters of which the command accepts only one.
+        dependent: pairs of a parameter and another one that it requires.
     """
 
     def __init__(
         self, *arguments: Any, renamed: Mapping[str, str] | None = None, exclusive: Sequence[Sequence[str]] = (),
-        **settings: Any,
+        dependent: Sequence[tuple[str, str]] = (), **settings: Any,
     ) -> None:  # fmt: skip
         super().__init__(*arguments, **settings)
-        self.renamed, self.exclusive = dict(renamed or {}), exclusive
+        self.renamed, self.exclusive, self.dependent = dict(renamed or {}), exclusive, dependent
 
     def sections(self, context: click.Context) -> dict[str, list[tuple[str, str]]]:
         """Return title -> names and help of options, in order."""
@@ -318,7 +324,7 @@ class SectionedCommand(click.Command):
         if context.default_map:
             from phrasetool_cli.config_file import command_line_wins
 
-            command_line_wins(context, self.exclusive)
+            command_line_wins(context, self.exclusive, self.dependent)
         _choose_verbosity(context)
         _check_memory_limit()
         if is_verbose():
@@ -395,7 +401,7 @@ def _flat(value: Any) -> Iterator[Any]:
 def _names_files(command: str, parameter: click.Parameter) -> bool:
     """Whether the values of a parameter are names of files or folders."""
     kinds = parameter.type.types if isinstance(parameter.type, click.Tuple) else [parameter.type]
-    is_text = all(kind in (click.STRING, click.UNPROCESSED) for kind in kinds)
+    is_text = all(kind in (click.STRING, click.UNPROCESSED) or isinstance(kind, click.Path) for kind in kinds)
     return is_text and parameter.metavar not in _TEXTS and (command, parameter.name) not in _TEXT_ARGUMENTS
 
 

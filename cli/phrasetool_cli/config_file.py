@@ -95,18 +95,24 @@ def _group(path: str, text: str, section: str, context: click.Context, values: _
         defaults["model"] = str(for_all.pop("model"))
         hint(f"{path}: model of {section} works for one more release; name the kind of model on the command line")
     unknown = dict(for_all)
+    current = [option for command in commands.values() for option in _options_of(command, context)]
     for name, command in commands.items():
         assert command is not None
         with _context(command, name, context) as inner:
             known = _known(inner)
-            own = {key: value for key, value in for_all.items() if _present(inner, key) in known}
+            # A former name of an option does not apply if it is the current name of another command's option.
+            own = {
+                key: value
+                for key, value in for_all.items()
+                if key in known or (key not in current and _present(inner, key) in known)
+            }
             unknown = {key: value for key, value in unknown.items() if key not in own}
             defaults[name] = _section(path, text, section, inner, own)
             if isinstance(options := values.get(name), dict):
                 defaults[name] |= _section(path, text, f"{section}.{name}", inner, options)
     for key in [*unknown, *(key for key, value in values.items() if isinstance(value, dict) and key not in commands)]:
-        every = [*commands, *(option for command in commands.values() for option in _options_of(command, context))]
-        raise DataError(path, f"{section} has no option --{key}{nearest(key, every)}", _line_of(text, section, key))
+        near = nearest(key, [*commands, *current])
+        raise DataError(path, f"{section} has no option --{key}{near}", _line_of(text, section, key))
     return defaults
 
 
@@ -206,21 +212,30 @@ def _line_of(text: str, section: str, key: str | None) -> int | None:
     return None
 
 
-def command_line_wins(context: click.Context, exclusive: Iterable[Iterable[str]]) -> None:
-    """Unset configured options that exclude a typed option, in the parameters of the context.
+def command_line_wins(
+    context: click.Context, exclusive: Iterable[Iterable[str]], dependent: Iterable[tuple[str, str]] = ()
+) -> None:
+    """Unset configured options that exclude a typed option or lack a required one, in the parameters of the context.
 
     Args:
         context: context of the command.
         exclusive: groups of parameters of which the command accepts only one.
+        dependent: pairs of a parameter and another one that it requires.
     """
     for alternatives in exclusive:
-        sources = {name: context.get_parameter_source(name) for name in alternatives}
-        if ParameterSource.COMMANDLINE in sources.values():
-            for name, source in sources.items():
-                if source is ParameterSource.DEFAULT_MAP:
-                    value = context.params[name]
-                    # A single value of several parts is a tuple, too, but its parameter is None without it.
-                    context.params[name] = False if value is True else () if name in _repeatable(context) else None
+        if any(context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in alternatives):
+            for name in alternatives:
+                _unset_configured(context, name)
+    for name, required in dependent:
+        if context.params[required] in (None, (), False):
+            _unset_configured(context, name)
+
+
+def _unset_configured(context: click.Context, name: str) -> None:
+    if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
+        # A single value of several parts is a tuple, too, but its parameter is None without it.
+        value = context.params[name]
+        context.params[name] = False if value is True else () if name in _repeatable(context) else None
 
 
 def _repeatable(context: click.Context) -> set[str | None]:

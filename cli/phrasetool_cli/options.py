@@ -303,6 +303,17 @@ def checked_resume(resume: bool, source: str, output: str) -> bool:
     return False
 
 
+def checked_relative(relative: bool, output: str) -> bool:
+    """Return whether paths become relative; False for a configured `--relative` if the ini goes to a stream.
+
+    Raises:
+        click.UsageError: the option is typed, and the ini goes to a stream.
+    """
+    if relative and is_open(output) and is_given("relative"):
+        raise click.UsageError("--relative needs to know the folder of the ini; name it with --output")
+    return relative and not is_open(output)
+
+
 def finished_work(
     resume: bool, output: str, source: str, files: Iterable[str], settings: Mapping[str, object], watch: Watch
 ) -> contextlib.AbstractContextManager[FinishedWork | None]:
@@ -346,13 +357,19 @@ def ini_edit(
 ) -> IniEdit | None:  # fmt: skip
     """Check the options and files of a new ini before any work starts; return None without one.
 
-    If a reordering table is given, the new ini names it in place of the old one.
+    If a reordering table is given, the new ini names it in place of the old one.  A configured ini gives way to
+    streams and a typed scale that it excludes.
 
     Raises:
         click.UsageError: an option or a file of the ini is missing, has no effect, or cannot be used.
         DataError: the ini or the table cannot be read, or the ini cannot have more columns for the table.
         PhraseToolError: an output is an input or another output, or cannot be written.
     """
+    files = {"TABLE": table, "--output": output, "--reordering-out": reordering, "--moses-ini-out": ini_output}
+    streams = [option for option, path in files.items() if path is not None and is_open(path)]
+    is_typed = is_given("ini") or is_given("ini_output")
+    if not is_typed and (streams or (scale == "raw" and is_given("scale"))):
+        ini = ini_output = None
     if ini is None and ini_output is None:
         refuse_unused(dict.fromkeys(("weight", "relative"), "the ini that --moses-ini-out writes"))
         return None
@@ -362,10 +379,8 @@ def ini_edit(
         raise click.UsageError(
             "--scale raw is not for Moses: the logarithm of a negative score is not a number, even at weight 0"
         )
-    files = {"TABLE": table, "--output": output, "--reordering-out": reordering, "--moses-ini-out": ini_output}
-    for option, path in files.items():
-        if path is not None and is_open(path):
-            raise click.UsageError(f"with --moses-ini, {option} must be a file")
+    if streams:
+        raise click.UsageError(f"with --moses-ini, {streams[0]} must be a file")
 
     from moses_compat.jobs.annotate import IniEdit, ini_of_table
 

@@ -120,6 +120,14 @@ SIMILAR = ["--similarity-columns", "5,6", "--scale", "raw"]
         ("[export]\nformat = 'tbx'\nlanguages = 'de,en'", ["export", "t", "--to", "vmap"]),
         ("[export]\nformat = 'tbx'\nlanguages = 'de,en'", ["export", "t", "--to", "lexicon", "--format", "tsv"]),
         ("[export]\nformat = 'binary'", ["export", "t", "--to", "lexicon"]),
+        ("[annotate]\nmoses-ini = 'i'\nweight = 1", ["annotate", "t", "-o", "-"]),
+        ("[annotate]\nmoses-ini = 'i'\nmoses-ini-out = 'o'", ["annotate", "t", "-o", "-"]),
+        ("[annotate]\nmoses-ini-out = 'o'", ["annotate", "t", "-o", "-"]),
+        ("[augment]\nmoses-ini = 'i'\nreordering-table = 'r'", ["augment", "t", "--text", "t", "--force", "-o", "-"]),
+        ("[augment]\nreordering-out = 'r'", ["augment", "t", "--text", "t", "--force", "-o", "-"]),
+        ("[prune]\nreordering-table = 'r'", ["prune", "t", *SIMILAR, "-t", "0.5"]),
+        ("[pivot]\nreordering-out = 'r'", ["pivot", "t", "t", "-o", "-"]),
+        ("[pivot]\nreordering-tables = ['r', 'r']", ["pivot", "t", "t", "-o", "-"]),
     ],
 )  # fmt: skip
 def test_configured_options_without_effect_give_way(folder, settings, typed):
@@ -131,6 +139,58 @@ def test_configured_options_without_effect_give_way(folder, settings, typed):
     outcome = run_inside("--config", write(folder / "settings.toml", settings.encode()), *typed, stdin=table)
     assert (outcome.code, outcome.out, outcome.err) == (0, alone.out, alone.err)
     assert sorted(os.listdir(folder)) == ["empty.toml", "settings.toml", "t"]
+
+
+@for_each(
+    ("settings", "typed", "message"),
+    [
+        ("[mine]\nthreshold = 1", ["mine", "a", "t", "-m", "missing", "--dev-gold", "a"], "missing: no such model"),
+        ("[mine]\ndev-gold = 'none'\ndev = ['none', 'none']", ["mine", "a", "t", "-m", "missing", "--threshold", "1"],
+         "missing: no such model"),
+        ("[mine]\nprobability-weight = 1", ["mine", "a", "t", "-m", "missing", "--rerank", "0"],
+         "missing: no such model"),
+        ("[mine]\nrerank = 0", ["mine", "a", "t", "-m", "missing", "--probability-weight", "1"],
+         "missing: no such model"),
+        ("[translate]\nnew-words = 'none'", ["translate", "a", "-m", "missing"], "missing: no such model"),
+        ("[tune]\nsource = 'none'\nreference = 'a'\nrelative = true",
+         ["tune", "--dev", "a", "a", "--moses-ini", "missing", "-o", "-"], "missing: No such file"),
+        ("[moses-ini]\nrelative = true", ["moses-ini", "missing", "--table", "t"], "missing: No such file"),
+        ("[moses-ini]\nname = 'none'", ["moses-ini", "--table", "missing", "--lm", "a"], "missing: No such file"),
+        ("[rerank]\nsave-weights = 'none/none'",
+         ["rerank", "a", "--source", "a", "--weights", "missing", "-o", "x"], "missing: No such file"),
+        ("[filter-bitext]\nexplain = true", ["filter-bitext", "a", "a", "--lm", "a", "--keep", "60%", "-o", "x", "y"],
+         "a: kenlm cannot read it"),
+        ("[filter-bitext]\nexplain = true\nscores = 's'",
+         ["filter-bitext", "a", "a", "--lm", "a", "--keep", "60%", "-o", "x", "y"], "a: kenlm cannot read it"),
+        ("[filter-bitext]\ngeneral-lm = 'none'",
+         ["filter-bitext", "a", "a", "--source-lm", "a", "--keep", "60%", "-o", "x", "y"], "a: kenlm cannot read it"),
+        ("[annotate]\nscale = 'raw'",
+         ["annotate", "t", "-m", "a", "--moses-ini", "missing", "--moses-ini-out", "o"], "missing: No such file"),
+        ("[annotate]\nmoses-ini = 'none'\nmoses-ini-out = 'o'", ["annotate", "t", "-m", "missing", "--scale", "raw"],
+         "missing: no such model"),
+        ("[train]\nsource-text = 'none'", ["train", "phrases", "a", "--source-autoencoder", "missing"],
+         "missing: no such model"),
+        ("[train]\nsource-autoencoder = 'none'", ["train", "phrases", "a", "--source-text", "missing"],
+         "missing: No such file"),
+        ("[train]\ntemperature = 0.3", ["train", "phrases", "missing", "--loss", "cosine"], "missing: No such file"),
+        ("[train]\nresume = true", ["train", "phrases", "missing", "--overwrite"], "missing: No such file"),
+        ("[train]\nmargin = 0.3\ntarget-text = 'none'",
+         ["train", "translator", "a", "a", "--loss", "cross-entropy", "--target-vectors", "missing"],
+         "missing: No such file"),
+        ("[train]\ntune-embeddings = true", ["train", "classifier", "missing", "a"], "missing: No such file"),
+        ("[train]\ndev = ['none', 'none']", ["train", "bert", "missing"], "missing: No such file"),
+        ("[train]\nunits = 10\nown-language = false",
+         ["train", "syntax", "--start", "a", "--tagger", "missing", "--language-text", "de", "a"],
+         "missing: no such model"),
+        # `--dev` is the current name for other kinds, and a former name of `--dev-treebank`.
+        ("[train]\ndev = ['none', 'none']", ["train", "tagger", "--treebank", "de", "missing"],
+         "missing: No such file"),
+    ],
+)  # fmt: skip
+def test_typed_options_replace_each_conflicting_default(folder, settings, typed, message):
+    write(folder / "a", b"a\n")
+    outcome = configured(folder, f"{settings}\n", *typed)
+    assert (outcome.code, message in outcome.err) == (1, True), outcome.err
 
 
 def test_a_typed_model_replaces_configured_similarities(folder, model_folder):

@@ -232,6 +232,9 @@ def test_an_empty_name_is_not_the_current_folder(trained, tmp_path, monkeypatch)
         (["train", "syntax", "--language-bitext", "de", "", "en", "pairs", "--tagger", "t"], "file"),
         (["train", "bert", ""], "file"),
         (["inspect", ""], "file"),
+        (["extract", "pairs", "pairs", "pairs", "-o", "out", "--lexical", ""], "file"),
+        (["experiment", ""], "file"),
+        (["demo", ""], "file"),
         (["lm", "pairs", ""], "file"),
     ):
         outcome = run_inside(*arguments)

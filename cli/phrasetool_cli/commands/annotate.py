@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool_cli.checks import check_outputs, is_given, refuse_unused
-from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.command import SectionedCommand, sections, together
 from phrasetool_cli.options import (
     checked_resume,
     chosen_encoder,
@@ -102,7 +102,7 @@ Example:
 """
 
 
-@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, dependent=together("ini", "ini_output"), epilog=_EXAMPLE)
 @click.argument("table")
 @sections(
     "Columns",
@@ -195,6 +195,9 @@ def command(
     resume = checked_resume(resume, table, output)
     check_outputs([table, *([forced_pairs] if forced_pairs else [])], [output, ini_output], folders=parts)
     document = json_document(json_file, [table, forced_pairs, ini], [output, ini_output])
+    if scale == "raw" and ini and not is_given("scale") and (is_given("ini") or is_given("ini_output")):
+        # A configured scale that Moses cannot read gives way to a typed ini.
+        scale = "exp"
     edit = ini_edit(table, output, ini, ini_output, weight, scale, relative)
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line,
                      runner=chosen_runner(engine, address, threads))  # fmt: skip

@@ -9,7 +9,7 @@ import click
 
 from phrasetool.augment.evidence import EVIDENCE
 from phrasetool_cli.checks import check_outputs
-from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.command import SectionedCommand, sections, together
 from phrasetool_cli.options import (
     ini_edit,
     json_document,
@@ -35,7 +35,10 @@ Example:
 """
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+_DEPENDENT = (*together("ini", "ini_output"), *together("reordering_table", "reordering_out"))
+
+
+@click.command(cls=SectionedCommand, dependent=_DEPENDENT, epilog=_EXAMPLE)
 @click.argument("table")
 @sections(
     "Input",

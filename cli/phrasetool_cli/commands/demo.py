@@ -301,14 +301,14 @@ Example:
 
 
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
-@click.argument("folder", default="demo-output", type=click.Path(path_type=Path))
+@click.argument("folder", default="demo-output", type=click.Path())
 @sections(
     None,
     click.option("--files", is_flag=True, help="Only write a table, an engine and a model (seconds)."),
     json_option,
     quiet_option,
 )
-def command(folder: Path, files: bool, json_file: str | None, quiet: bool) -> None:
+def command(folder: str, files: bool, json_file: str | None, quiet: bool) -> None:
     """Run the whole workflow on a small corpus.
 
     Runs some twenty commands and explains their output.  All files are written to FOLDER, by default demo-output, which
@@ -317,8 +317,8 @@ def command(folder: Path, files: bool, json_file: str | None, quiet: bool) -> No
     document = json_document(json_file)
     # The document replaces all text on standard output.
     silent = quiet or json_file == STANDARD
-    demo = Demo(folder, silent)
+    demo = Demo(Path(folder), silent)
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere if silent else sys.stdout):
         demo.files() if files else demo.whole()
-    paths = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-    document({"folder": str(folder), "files": paths, "commands": demo.commands})
+    paths = sorted(str(path.relative_to(demo.out)) for path in demo.out.rglob("*") if path.is_file())
+    document({"folder": str(demo.out), "files": paths, "commands": demo.commands})

@@ -235,9 +235,14 @@ Example:
 _SCORERS = ("model_folder", "encoder", "cross_train")
 # Language models can be combined with each other, but not with another scorer.
 _EXCLUSIVE = (_SCORERS, ("threshold", "share"), *product(_SCORERS, chain.from_iterable(_LANGUAGE_MODELS)))
+_DEPENDENT = (
+    *((general, good) for good, general in _LANGUAGE_MODELS),
+    ("explain", "scores"),
+    ("explain", "model_folder"),
+)
 
 
-@click.command(cls=SectionedCommand, exclusive=_EXCLUSIVE, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, exclusive=_EXCLUSIVE, dependent=_DEPENDENT, epilog=_EXAMPLE)
 @click.argument("source")
 @click.argument("target")
 @sections(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool_cli.checks import check_inputs, check_outputs, is_given
-from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.command import SectionedCommand, sections, together
 from phrasetool_cli.options import (
     SENTENCE_ENCODER,
     dev_option,
@@ -93,7 +93,10 @@ def chosen_pair_encoder(values: dict[str, Any]) -> tuple[PairEncoder, EncoderReq
                 raise click.UsageError(f"{flag} needs a classifier; name one with --model")
             values[name] = None
     if values["rerank"] == 0 and values["weight"] is not None:
-        raise click.UsageError("--probability-weight has no effect with --rerank 0, which asks for no probabilities")
+        if is_given("rerank") == is_given("weight"):
+            message = "--probability-weight has no effect with --rerank 0, which asks for no probabilities"
+            raise click.UsageError(message)
+        values["rerank" if is_given("weight") else "weight"] = None
     try:
         request = EncoderRequest(encoder or model, more["target_encoder"], more["detokenise"], more["prefix"] or "",
                                  store=store)  # fmt: skip
@@ -116,7 +119,16 @@ Example:
 """
 
 
-@click.command(cls=SectionedCommand, renamed=_RENAMED, exclusive=(("model_folder", "encoder"),), epilog=_EXAMPLE)
+_FORMER_DEVELOPMENT = ("dev_source", "dev_target")
+_EXCLUSIVE = (
+    ("model_folder", "encoder"), ("threshold", "dev_gold"), *(("development", name) for name in _FORMER_DEVELOPMENT),
+)  # fmt: skip
+_DEPENDENT = (
+    *together(*_FORMER_DEVELOPMENT), *((name, "dev_gold") for name in ("development", *_FORMER_DEVELOPMENT)),
+)  # fmt: skip
+
+
+@click.command(cls=SectionedCommand, renamed=_RENAMED, exclusive=_EXCLUSIVE, dependent=_DEPENDENT, epilog=_EXAMPLE)
 @click.argument("source")
 @click.argument("target")
 @sections(

@@ -10,8 +10,8 @@ import click
 from phrasetool_cli.checks import check_outputs, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
+    checked_relative,
     force_option,
-    is_open,
     json_document,
     json_option,
     output_option,
@@ -32,7 +32,7 @@ Example:
 """
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, dependent=(("name", "ini"),), epilog=_EXAMPLE)
 @click.argument("ini", required=False)
 @sections(
     "Tables",
@@ -74,8 +74,7 @@ def command(
     from moses_compat.tables.blocks import TableScan
 
     scan = TableScan(force=force, warn=TerminalWatch(quiet).warn)
-    if relative and is_open(output):
-        raise click.UsageError("--relative needs to know the folder of the ini; name it with --output")
+    relative = checked_relative(relative, output)
     document = json_document(json_file, [ini, table, language_model, reordering_table], [output])
     if ini is None:
         if language_model is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from phrasetool_cli.checks import check_outputs, is_given, refuse_unused
-from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.command import SectionedCommand, sections, together
 from phrasetool_cli.options import json_document, json_option, output_option, table_options, temporary_option
 from phrasetool_cli.parameter_types import Share, column_pair, names_of, size_in_bytes
 from phrasetool_cli.progress import TerminalWatch
@@ -34,7 +34,9 @@ Example:
 """
 
 
-@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
+@click.command(
+    cls=SectionedCommand, renamed=_RENAMED, dependent=together("reordering_tables", "reordering_out"), epilog=_EXAMPLE
+)
 @click.argument("tables", nargs=-1, required=True, metavar="A-B B-C [A-B2 B2-C]...")
 @sections(
     "Output",

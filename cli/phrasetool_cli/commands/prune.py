@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool_cli.checks import check_outputs, is_given, refuse_two_standard_inputs, refuse_unused
-from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.command import SectionedCommand, sections, together
 from phrasetool_cli.options import (
     checked_resume,
     chosen_encoder,
@@ -67,6 +67,7 @@ def _complete_criteria(context: click.Context, parameter: click.Parameter, incom
 _SEARCH = ("algorithm", "stack_size", "pop_limit", "beam_threshold", "distortion_limit", "table_limit")
 _SIZES = ("threshold", "target_size", "max_bleu_loss", "sweep")
 _EXCLUSIVE = (_SIZES, ("scores", "columns"), ("encoder", "columns"), ("encoder", "model_folders"))
+_DEPENDENT = together("reordering_table", "reordering_out")
 _SCAN = ("on_error", "threads", "block_bytes", "allow_empty", "force", "max_line")
 
 
@@ -274,7 +275,7 @@ Example:
 """
 
 
-@click.command(cls=SectionedCommand, renamed=_RENAMED, exclusive=_EXCLUSIVE, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, exclusive=_EXCLUSIVE, dependent=_DEPENDENT, epilog=_EXAMPLE)
 @click.argument("table", default="-")
 @prune_options
 def command(**values: Any) -> None:

@@ -39,7 +39,7 @@ Example:
 --dev dev.de dev.en -o test.out
 """
 _DEVELOPMENT = ("dev_list", "development", "dev_source", "dev_references")
-_EXCLUSIVE = (*(("weights", name) for name in _DEVELOPMENT), ("development", "dev_source"))
+_EXCLUSIVE = (*(("weights", name) for name in (*_DEVELOPMENT, "save_weights")), ("development", "dev_source"))
 
 
 @click.command(cls=SectionedCommand, renamed=_RENAMED, exclusive=_EXCLUSIVE, epilog=_EXAMPLE)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from phrasetool_cli.checks import check_inputs, check_outputs
-from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.command import SectionedCommand, sections, together
 from phrasetool_cli.options import (
     default_model,
     device_option,
@@ -37,7 +37,7 @@ Example:
 """
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, dependent=together("new_words", "target_vectors"), epilog=_EXAMPLE)
 @click.argument("text", default="-")
 @sections(
     "Model",

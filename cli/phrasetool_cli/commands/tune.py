@@ -12,6 +12,7 @@ from phrasetool_cli.checks import check_inputs, check_outputs, refuse_two_standa
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.commands.decode import load_translator
 from phrasetool_cli.options import (
+    checked_relative,
     checked_resume,
     chosen_runner,
     cluster_options,
@@ -22,7 +23,6 @@ from phrasetool_cli.options import (
     force_option,
     former_option,
     hint_at_dev,
-    is_open,
     json_document,
     json_option,
     relative_option,
@@ -46,7 +46,7 @@ demo-output/engine/dev.en -o t.ini
 """
 
 
-@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, exclusive=(("development", "source"),), epilog=_EXAMPLE)
 @sections(
     None,
     decoder_model_options,
@@ -110,8 +110,7 @@ def command(
     source, references = _development_set(development, source, references)
     refuse_two_standard_inputs([source, *references, ini, table, reordering_table])
     resume = checked_resume(resume, source, output)
-    if relative and is_open(output):
-        raise click.UsageError("--relative needs to know the folder of the ini; name it with --output")
+    relative = checked_relative(relative, output)
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([source, *references, *model.kept_paths], [output, log])
     document = json_document(json_file, [source, *references, *model.kept_paths], [output, log])

@@ -9,6 +9,7 @@ import click
 
 from phrasetool.bert.settings import MaskedLmSettings
 from phrasetool.errors import DataError
+from phrasetool_cli.checks import is_given
 from phrasetool_cli.command import sections
 from phrasetool_cli.progress import TableProgress, TerminalWatch
 from phrasetool_cli.train.pair_files import dev_option
@@ -78,6 +79,9 @@ def command(
     Give one TEXT or the two sides of a bitext.  The model folder can be loaded by transformers and by
     `annotate --encoder`.  The extra `encoders` must be installed.
     """
+    if len(files) == 1 and not is_given("development"):
+        # A configured development set is for bitexts.
+        development = None
     run, inputs = RunOptions.taken(values), MaskedLmInputs(files, development, monolingual)
     with run.document(inputs.all) as document:
         document(_train(inputs, run, values))

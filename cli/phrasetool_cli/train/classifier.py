@@ -9,7 +9,7 @@ import click
 
 from phrasetool.errors import DataError
 from phrasetool.pair_classifier.settings import FOLDER, WORD2VEC, WORDS, PairClassifierSettings
-from phrasetool_cli.checks import refuse_unused
+from phrasetool_cli.checks import is_given, refuse_unused
 from phrasetool_cli.command import sections
 from phrasetool_cli.progress import TerminalWatch
 from phrasetool_cli.train.pair_files import PairFiles, dev_option, min_pair_count_option
@@ -77,7 +77,9 @@ def command(
     count]`, or is a phrase table.  The classifier learns to separate translations from other pairs, among them pairs
     in which one side contains the translation of the other.
     """
-    run, inputs = RunOptions.taken(values), ParallelInputs(files, development, min_pair_count, encoder, tune_encoder)
+    # A configured --tune-embeddings has no effect on other embeddings.
+    tuned = tune_encoder and (encoder.startswith(FOLDER) or is_given("tune_encoder"))
+    run, inputs = RunOptions.taken(values), ParallelInputs(files, development, min_pair_count, encoder, tuned)
     with run.document(inputs.all) as document:
         document(_train(inputs, run, values))
 

@@ -17,7 +17,14 @@ from phrasetool_cli.checks import refuse_unused
 from phrasetool_cli.command import sections, value_of
 from phrasetool_cli.train.pair_files import min_pair_count_option
 from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
-from phrasetool_cli.train.setting_options import Declaration, SettingsCommand, Shown, declarations, usage_error
+from phrasetool_cli.train.setting_options import (
+    Declaration,
+    SettingsCommand,
+    Shown,
+    declarations,
+    of_chosen,
+    usage_error,
+)
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -89,7 +96,13 @@ def _shown(arguments: Sequence[str]) -> Shown:
     return Shown(frozenset([loss, architecture]), preset(loss, architecture))
 
 
-@click.command(cls=SettingsCommand, declared=_declared, shown=_shown, flags=_FLAGS, renamed=_RENAMED, epilog=_EXAMPLE)
+_EXCLUSIVE = tuple((f"{side}_autoencoder", f"{side}_{kind}") for side in _SIDES for kind in ("text", "vectors"))
+
+
+@click.command(
+    cls=SettingsCommand, declared=_declared, shown=_shown, flags=_FLAGS, renamed=_RENAMED, exclusive=_EXCLUSIVE,
+    epilog=_EXAMPLE,
+)  # fmt: skip
 @click.argument("pairs")
 @sections(
     "Input",
@@ -131,6 +144,7 @@ def command(pairs: str, max_length: int, min_pair_count: float, **values: Any) -
     starts = _chosen_starts(chosen)
     # If no architecture was given, an autoencoder may prescribe it.
     chosen["encoder"] = chosen["encoder"] or TrainingSettings.encoder
+    chosen = of_chosen(chosen, _declared(), chosen["loss"], chosen["encoder"])
     with run.document([pairs, *(file for start in starts for file in start.files)]) as document:
         document(_train(pairs, run, chosen, starts, (max_length, min_pair_count), record))
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from phrasetool.options import DeclaredSettings, declared_options
+from phrasetool_cli.checks import is_given
 from phrasetool_cli.command import SectionedCommand, give_title
 
 Settings = TypeVar("Settings", bound=DeclaredSettings)
@@ -108,14 +109,15 @@ class SettingsCommand(SectionedCommand):
         shown: returns what `--help` shows for the arguments; None for options without an owner, with the declared
             defaults.
         flags: name of a setting -> name of its option, where they differ; None for settings without an option.
+        exclusive: see `SectionedCommand`; `--resume` and `--overwrite` are added.
     """
 
     def __init__(
         self, *arguments: Any, declared: Callable[[], Iterable[Declaration]],
         shown: Callable[[Sequence[str]], Shown] | None = None, flags: Mapping[str, str | None] | None = None,
-        **settings: Any,
+        exclusive: Sequence[Sequence[str]] = (), **settings: Any,
     ) -> None:  # fmt: skip
-        super().__init__(*arguments, **settings)
+        super().__init__(*arguments, exclusive=(*exclusive, ("resume", "overwrite")), **settings)
         self._declared, self._shown, self._flags = declared, shown, dict(flags or {})
         self._made: tuple[tuple[Declaration, ...], list[click.Option]] | None = None
 
@@ -160,6 +162,21 @@ def _kinds_with(option: str, group: click.Group, context: click.Context) -> list
         for name, command in commands.items()
         if command is not None and any(option in parameter.opts for parameter in command.get_params(context))
     ]
+
+
+def of_chosen(values: Mapping[str, Any], declared: Iterable[Declaration], *chosen: str) -> dict[str, Any]:
+    """Return the values without configured options that only other losses and architectures have.
+
+    Args:
+        values: values of all options of a command.
+        declared: the declarations of the command.
+        chosen: the chosen loss and architecture.
+    """
+    owners: dict[str, set[str]] = {}
+    for declaration in declared:
+        owners.setdefault(declaration.name, set()).add(declaration.owner)
+    unused = {name for name, of_name in owners.items() if of_name.isdisjoint(("", *chosen)) and not is_given(name)}
+    return {name: None if name in unused else value for name, value in values.items()}
 
 
 def given_options(settings: type, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,10 +9,11 @@ import click
 
 from phrasetool.errors import DataError
 from phrasetool.syntax.settings import SIZES, SyntaxSettings
+from phrasetool_cli.checks import is_given
 from phrasetool_cli.command import sections
 from phrasetool_cli.progress import TableProgress, TerminalWatch
 from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
-from phrasetool_cli.train.setting_options import SettingsCommand, declarations, given_options, settings_of
+from phrasetool_cli.train.setting_options import SettingsCommand, declarations, settings_of
 
 if TYPE_CHECKING:
     from phrasetool.syntax.data import NamedBitext
@@ -116,6 +117,9 @@ def command(
     One encoder reads all languages and learns to predict the parts of speech of the translation, which the tagger
     provides for the languages that it supports.
     """
+    if own_language is False and is_given("own_texts") != is_given("own_language"):
+        # The configured one of two options that exclude each other has no effect.
+        own_texts, own_language = (own_texts, None) if is_given("own_texts") else ((), own_language)
     run, inputs = RunOptions.taken(values), SyntaxInputs(bitexts, own_texts, tagger, start, own_language)
     with run.document(inputs.all) as document:
         document(_train(inputs, run, values))
@@ -173,9 +177,11 @@ def _settings(inputs: SyntaxInputs, seed: int, values: dict[str, Any]) -> Syntax
     Raises:
         click.UsageError: an option is out of range, or is a size that the model of --start determines.
     """
-    if inputs.start and (fixed := [name for name in SIZES if name in given_options(SyntaxSettings, values)]):
-        flag = "--" + fixed[0].replace("_", "-")
-        raise click.UsageError(f"the model of --start decides {flag}; leave it out")
+    if inputs.start:
+        if fixed := [name for name in SIZES if is_given(name)]:
+            raise click.UsageError(f"the model of --start decides --{fixed[0].replace('_', '-')}; leave it out")
+        # Configured sizes are those of new models.
+        values = {name: value for name, value in values.items() if name not in SIZES}
     return settings_of(
         SyntaxSettings, values, seed=seed, own_language=inputs.own_language, max_length=values["max_length"],
         decoder_dropout=values["decoder_dropout"],

@@ -23,6 +23,7 @@ from phrasetool_cli.train.setting_options import (
     Shown,
     declarations,
     given_options,
+    of_chosen,
     usage_error,
 )
 
@@ -87,7 +88,10 @@ def _shown(arguments: Sequence[str]) -> Shown:
     return Shown(frozenset([loss]), defaults)
 
 
-@click.command(cls=SettingsCommand, declared=_declared, shown=_shown, epilog=_EXAMPLE)
+@click.command(
+    cls=SettingsCommand, declared=_declared, shown=_shown, exclusive=(("target_text", "target_vectors"),),
+    epilog=_EXAMPLE,
+)  # fmt: skip
 @click.argument("files", nargs=-1, required=True, metavar="SOURCE TARGET | PAIRS")
 @sections(
     "Input",
@@ -145,6 +149,7 @@ def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> Tra
     watch = TerminalWatch(run.quiet)
     report_problem = problem_handler(watch, run.force)
     loss = values["loss"] or TranslatorSettings.loss
+    values = of_chosen(values, _declared(), loss)
     try:
         settings = TranslatorSettings.from_options({**given_options(TranslatorSettings, values), **_of_losses(values)},
                                                seed=run.seed, loss=loss)  # fmt: skip
