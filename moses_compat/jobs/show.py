@@ -167,7 +167,9 @@ def _refuse_moved_lines(entries: Sequence[ShownEntry], rows: Sequence[Mapping[st
     for entry in entries:
         lines.setdefault((_text(entry.source), _text(entry.target)), []).append(entry.line)
     for row in rows:
-        own_lines = lines.get((row["source"], row["target"]))
+        # Phrases of different bytes that are not UTF-8 have one text.
+        is_unique = "\ufffd" not in row["source"] + row["target"]
+        own_lines = lines.get((row["source"], row["target"])) if is_unique else None
         if own_lines and row["line"] not in own_lines:
             message = f"belongs to another table: the entry of line {own_lines[0]} is its line {row['line']}"
             raise DataError(reasons, message, remedy="show the sorted table")

@@ -104,6 +104,17 @@ def test_decisions_are_those_of_pruning(table, tmp_path):
     assert (outcome.code, "was not written by `prune --reasons`" in outcome.message) == (1, True)
 
 
+def test_decisions_about_phrases_that_are_not_utf8(tmp_path):
+    """Both sources have the same text in the reasons; neither line is of another table."""
+    table = write(
+        tmp_path / "t", b"".join(b"a%b ||| b ||| 1 1 1 1 ||| 0-0 ||| 1 1 1\n" % byte for byte in (b"\xe8", b"\xe9"))
+    )
+    rule = ("--method", "count", "-t", "2", "--protect", "none", "--force")
+    pruned = run_inside("prune", table, *rule, "--reasons", tmp_path / "r", "-o", tmp_path / "small")
+    assert pruned.code == 0, pruned.err
+    assert "removed by count" in show(table, "a\udce9", "--reasons", tmp_path / "r")
+
+
 def test_decisions_about_a_sorted_copy_are_refused(tmp_path):
     """Lines of the reasons are those of the sorted table, in which `c ||| x` is line 3."""
     entries = (("b ||| y", 3), ("c ||| x", 1), ("a ||| z", 5))
