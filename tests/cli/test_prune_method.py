@@ -431,6 +431,7 @@ def test_failed_runs_write_nothing(folder):
         (("--method", "count*2+probability", "--combine", "union", "-t", "1"), 2, "weights have no effect in a union"),
         (("--method", "count", "-t", "1", "--reasons", "why.gz"), 2, "leave out .gz"),
         (("--method", "count", "--sweep", "1:2:1", "--reasons", "why"), 2, "--sweep writes no table"),
+        (("--method", "count", "--sweep", "1:2:1", "--resume"), 2, "--resume is for an output"),
         (("--method", "composition", "-t", "1", "--moses-ini", "missing.ini"), 1, "missing.ini: No such file"),
     ],
 )  # fmt: skip

@@ -86,8 +86,11 @@ def _request_of(values: dict[str, Any], runner: Callable[[int], Runner | None]) 
 
     _unset_configured(values)
     search = {name: value for name in _SEARCH if (value := values.pop(name)) is not None}
-    # A sweep writes no table.
-    values["resume"] = values["sweep"] is None and checked_resume(values["resume"], values["table"], values["output"])
+    if values["sweep"] is None:
+        values["resume"] = checked_resume(values["resume"], values["table"], values["output"])
+    else:
+        refuse_unused({"resume": "an output, next to which finished work is kept; --sweep writes no table"})
+        values["resume"] = False
     quiet, folders = values.pop("quiet"), values.pop("model_folders")
     json_file = values.pop("json_file")
     kept = any(values["columns"] or ()) or (values["scores"] is not None and os.path.exists(values["scores"]))
