@@ -138,8 +138,7 @@ def _by_classifier(folder: str, threshold: float | str | None, explain: bool) ->
     _check_range(threshold, 0, "a probability from 0 to 1")
     model = PairClassifierModel.load(folder)
     if not isinstance(threshold, float):
-        # Older models may lack the names of thresholds.
-        threshold = model.thresholds.get(_BEST, 0.5)
+        threshold = model.thresholds[_BEST]
 
     def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
         from moses_compat.jobs.filter_bitext import classifier_scorer, filter_bitext
