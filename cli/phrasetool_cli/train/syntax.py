@@ -117,9 +117,11 @@ def command(
     One encoder reads all languages and learns to predict the parts of speech of the translation, which the tagger
     provides for the languages that it supports.
     """
-    if own_language is False and is_given("own_texts") != is_given("own_language"):
-        # The configured one of two options that exclude each other has no effect.
-        own_texts, own_language = (own_texts, None) if is_given("own_texts") else ((), own_language)
+    # A configured option has no effect if a typed one excludes it.
+    if own_language is False and is_given("own_texts") and not is_given("own_language"):
+        own_language = None
+    elif own_language is False and is_given("own_language") and not is_given("own_texts"):
+        own_texts = ()
     run, inputs = RunOptions.taken(values), SyntaxInputs(bitexts, own_texts, tagger, start, own_language)
     with run.document(inputs.all) as document:
         document(_train(inputs, run, values))
