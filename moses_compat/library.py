@@ -211,13 +211,14 @@ def prune(
         request_fields["model_folder"] = _text_path(model)
     if threshold is not None:
         request_fields["threshold"] = Threshold(str(threshold))
-    scan = TableScan(**{name: options.pop(name) for name in _SCAN_OPTIONS if name in options})
+    scan_options = {name: options.pop(name) for name in _SCAN_OPTIONS if name in options}
+    scan = TableScan(**scan_options)
     _refuse_below_one({"block_bytes": scan.block_bytes, "max_line": scan.max_line})
     request = PruneRequest(
         os.fspath(table), output=os.fspath(output), target_size=target_size, max_bleu_loss=max_bleu_loss, scan=scan,
         **request_fields, **options,
     )  # fmt: skip
-    arguments = {**request_fields, **options}
+    arguments = {**request_fields, **scan_options, **options}
     for name, use in request.without_effect().items():
         if arguments.get(name) is not None:
             raise UnusableRequest(f"{{{name}}} is for {use}")
@@ -345,7 +346,8 @@ def train(
         DataError: the file is damaged, or no pair is left.
         ModelError: `folder` has a finished model or an unfinished training, or no checkpoint to resume from, or one
             with other settings.
-        ValueError: a setting is out of range; or a pair is malformed, or has a line feed or `|||`.
+        ValueError: a setting is out of range; a pair is malformed, or has a line feed or `|||`; or both `resume` and
+            `overwrite` are set.
         DeviceError: the device does not exist.
         PhraseToolError: the folder cannot be written; training diverged; or the pairs are very few, or most have two
             equal sides.
@@ -363,6 +365,8 @@ def train(
     from phrasetool.training.loop import finished_epochs
     from phrasetool.training.run import TrainingRun, check_model_folder, problem_handler
 
+    if resume and overwrite:
+        raise ValueError("give resume or overwrite, not both")
     chosen = TrainingSettings.for_loss(loss=loss, encoder=encoder, **settings)
     check_model_folder(folder, resume=resume, overwrite=overwrite)
     choose_device(device)

@@ -309,7 +309,7 @@ class PruneRequest:
         return Input(self.read_path, self.read_name)
 
     def without_effect(self) -> dict[str, str]:
-        """Return the fields that the method does not read, and what each is for, with fields in braces."""
+        """Return the fields without effect and what each is for, with fields in braces; `on_error` is the scan's."""
         method, unused = self.parsed_method, {}
         if "random" not in method.names:
             unused["seed"] = "the method random"
@@ -325,6 +325,8 @@ class PruneRequest:
             unused |= dict.fromkeys(sources, f"methods with similarities, not for {method.name}")
         if self.columns is None:
             unused["scale"] = "similarities in columns; name them with {columns}"
+        if self.max_bleu_loss is not None and self.scan.on_error != "fail":
+            unused["on_error"] = "thresholds and sizes; the decoder of {max_bleu_loss} reads no malformed lines"
         return unused
 
     @property

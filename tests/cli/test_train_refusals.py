@@ -58,6 +58,8 @@ def test_a_finished_model_is_not_overwritten(pairs, finished):
     outcome = run_inside("train", pairs, "-o", finished, *FAST, "--resume")
     assert outcome.code == 1
     assert "the training is finished, there is nothing to resume; to train again, use --overwrite" in outcome.message
+    outcome = run_inside("train", pairs, "-o", finished, *FAST, "--resume", "--overwrite")
+    assert (outcome.code, "give --resume or --overwrite, not both" in outcome.message) == (2, True)
     assert contents(finished) == before
 
 

@@ -241,8 +241,6 @@ def _refuse_unused_criterion_options(request: PruneRequest) -> None:
     unused = {name: worded(use, _flags()) for name, use in request.without_effect().items()}
     if "model_folder" in unused:
         unused["model_folders"] = unused.pop("model_folder")
-    if request.max_bleu_loss is not None and request.scan.on_error != "fail":
-        unused["on_error"] = "thresholds and sizes; the decoder of --max-bleu-loss reads no malformed lines"
     refuse_unused(unused)
 
 

@@ -83,7 +83,13 @@ class RunOptions:
 
     @classmethod
     def taken(cls, values: dict[str, Any]) -> Self:
-        """Take the options of a run out of the values of all options."""
+        """Take the options of a run out of the values of all options.
+
+        Raises:
+            click.UsageError: the options contradict each other.
+        """
+        if values["resume"] and values["overwrite"]:
+            raise click.UsageError("give --resume or --overwrite, not both")
         folder = values.pop("folder") or default_model()
         return cls(
             Path(folder), **{option.name: values.pop(option.name) for option in fields(cls) if option.name != "folder"}

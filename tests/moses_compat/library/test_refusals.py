@@ -32,12 +32,14 @@ SIMILAR = {"columns": (0, 1), "scale": "raw"}
         ({"threshold": 0.3, "forced_pairs": "nope"}, ValueError, "^forced_pairs is for the method usage, not for sem"),
         ({"threshold": 0.3, "combine": "rank"}, ValueError, "^combine is for several criteria; method semantic is one"),
         ({"threshold": 2, "method": "count"}, ValueError, "^columns is for methods with similarities, not for count"),
+        ({"max_bleu_loss": 0.3, "moses_ini": "i", "dev": ("a", "b"), "on_error": "skip"}, ValueError,
+         "^on_error is for thresholds and sizes; the decoder of max_bleu_loss reads no malformed lines$"),
         ({"threshold": "x"}, ValueError, "not a number"),
         ({"threshold": 0.3, "block_bytes": 0}, ValueError, "^block_bytes is 0, expected at least 1$"),
         ({"threshold": 0.3, "max_line": 0}, ValueError, "^max_line is 0, expected at least 1$"),
         ({"threshold": 0.3, "columns": (1, -1)}, ValueError, r"^columns are positions .*, not \(1, -1\)$"),
     ],
-)
+)  # fmt: skip
 def test_prune(tmp_path, options, error, message):
     table = write(tmp_path / "table", LINE)
     with pytest.raises(error, match=message):
@@ -121,6 +123,11 @@ def test_weights_of_new_columns(tmp_path, weight):
 def test_train(tmp_path, pairs, message):
     with pytest.raises(ValueError, match=message):
         phrasetool.train(pairs, tmp_path / "model", dimension=4, iterations=1)
+
+
+def test_training_is_continued_or_replaced(tmp_path):
+    with pytest.raises(ValueError, match=r"^give resume or overwrite, not both$"):
+        phrasetool.train([("a", "b")], tmp_path / "model", resume=True, overwrite=True)
 
 
 def test_pairs_of_which_none_is_left(tmp_path):
