@@ -234,6 +234,15 @@ def tagger() -> str:
     return markdown("language | words | accuracy, % | accuracy in lower case, %", rows)
 
 
+def _lost_by_dropout(architecture: str) -> str:
+    """Return the BLEU that the paper's dropout costs in the paper's dimensions."""
+    without, with_dropout = (
+        find(f"{name}/architectures/{architecture}/bleu")
+        for name in ("reconstruction-paper", "reconstruction-paper-dropout")
+    )
+    return f"{without - with_dropout:.1f}"
+
+
 def _above(name: str, path: str = "reconstruction", better: str = "mean-max") -> str:
     """Return the difference in BLEU between two architectures."""
     architectures = find(f"{path}/architectures")
@@ -251,6 +260,7 @@ TABLES = {
     "autoencoders, Chinese": lambda: autoencoders("reconstruction-chinese"),
     "autoencoders, Chinese paragraphs": lambda: autoencoders("reconstruction-chinese-paragraphs"),
     "autoencoders, paper's dimensions": lambda: autoencoders("reconstruction-paper"),
+    "autoencoders, paper's dropout": lambda: autoencoders("reconstruction-paper-dropout"),
     "architectures compared": architectures_compared,
     "reconstructed paragraph": reconstructed_paragraph, "nearest paragraphs": nearest_paragraphs,
     "poolings": poolings, "sentence encoders": sentence_encoders,
@@ -259,6 +269,8 @@ TABLES = {
 }  # fmt: skip
 VALUES = {
     "hours of twenty epochs, translator": lambda: _translator_hours(20),
+    "lost by dropout, attention": lambda: _lost_by_dropout("mean-max"),
+    "lost by dropout, LSTMs": lambda: _lost_by_dropout("lstm-mean-max"),
     "both poolings above the mean, one pass": lambda: _above("mean", "reconstruction-one-pass"),
     "LSTM above gated attention, paper's dimensions": lambda: _above("mean-max", "reconstruction-paper", "lstm"),
     **{
