@@ -26,7 +26,7 @@ def run(blocks: Iterable[Block], work: Callable[[Block], Result], threads: int) 
     """Apply `work` to every block on `threads` threads and yield the results in the order of the blocks.
 
     At most 2 * threads + 1 blocks are in progress, so memory does not grow with the table.  When `blocks` or `work`
-    raises, or the caller stops early, blocks that are not yet started are cancelled.
+    raises, or the caller stops early, blocks that are not yet started are cancelled, and started ones are awaited.
 
     Raises:
         ValueError: `threads` is less than 1.
@@ -43,4 +43,10 @@ def run(blocks: Iterable[Block], work: Callable[[Block], Result], threads: int) 
         while under_way:
             yield under_way.popleft().result()
     finally:
-        pool.shutdown(cancel_futures=True)
+        # Threads are not joined.  After an error in the caller, the garbage collector may close this generator at any
+        # time, also while another thread is being started; a join then waits forever (CPython 3.11 and 3.12).
+        pool.shutdown(wait=False, cancel_futures=True)
+        # The caller may close the files that `work` reads.
+        for future in under_way:
+            if not future.cancelled():
+                future.exception()

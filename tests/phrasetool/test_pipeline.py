@@ -5,6 +5,13 @@ import pytest
 from phrasetool.pipeline import run
 
 
+def assert_threads_end():
+    for thread in threading.enumerate():
+        if thread.name.startswith("phrasetool"):
+            thread.join(30)
+            assert not thread.is_alive()
+
+
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_results_are_in_order(threads):
     second_ended = threading.Event()
@@ -91,7 +98,7 @@ def test_an_exception_in_the_input_stops_everything():
 
     with pytest.raises(OSError, match="broken"):
         list(run(blocks(), lambda block: block, 2))
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("phrasetool")]
+    assert_threads_end()
 
 
 def test_closing_early_skips_blocks_that_have_not_started():
@@ -112,7 +119,39 @@ def test_closing_early_skips_blocks_that_have_not_started():
     assert next(results) == 0
     results.close()
     assert len(recorded) <= 6
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("phrasetool")]
+    assert_threads_end()
+
+
+def test_closing_early_awaits_running_work_but_joins_no_thread(monkeypatch):
+    """A join never returns if the garbage collector closes the results while another thread is being started."""
+    submitted, entered, gate, ended = threading.Event(), threading.Event(), threading.Event(), []
+
+    def blocks():
+        for block in range(1000):
+            if block == 2:
+                submitted.set()
+            yield block
+
+    def work(block):
+        if block == 0:
+            assert submitted.wait(30)
+        else:
+            entered.set()
+            assert gate.wait(30)
+            ended.append(block)
+        return block
+
+    results = run(blocks(), work, 1)
+    assert next(results) == 0
+    assert entered.wait(30)
+    timer = threading.Timer(0.2, gate.set)
+    timer.start()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "join", lambda thread, timeout=None: pytest.fail("a thread is joined"))
+        results.close()
+    assert ended == [1]
+    timer.join()
+    assert_threads_end()
 
 
 def test_no_threads():
