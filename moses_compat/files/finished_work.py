@@ -101,7 +101,7 @@ def _model_fingerprint(folder: Path) -> str:
     from phrasetool.text_encoders.folder_safety import folder_identity
 
     with contextlib.suppress(OSError, ValueError, RecursionError):
-        config = json.loads((folder / CONFIG).read_text("utf-8"))
+        config = json.loads((folder / CONFIG).read_bytes())
         if isinstance(config, dict) and CHECKSUMS in config:
             return fingerprint(str(folder / CONFIG))
     try:
