@@ -353,7 +353,7 @@ def test_each_half_is_scored_by_the_classifier_of_the_other(kept, tmp_path, monk
     source, target = bitext(tmp_path, dirty_lines(500))
     trained = {}
 
-    def classifier(folder, half, development, seed, watch):
+    def classifier(folder, half, development, watch):
         lines = [(folder / f"{half}.{side}").read_bytes().splitlines() for side in ("source", "target")]
         trained[half] = list(zip(*lines, strict=True))
         return random_parallel_model(1 if half == "even" else 2)
@@ -406,7 +406,7 @@ def test_classifiers_do_not_learn_from_dropped_copies(kept, tmp_path, monkeypatc
     source, target = bitext(tmp_path, (sources, targets))
     learnt = []
 
-    def classifier(folder, half, development, seed, watch):
+    def classifier(folder, half, development, watch):
         lines = [(folder / f"{half}.{side}").read_bytes().splitlines() for side in ("source", "target")]
         learnt.append([*zip(*lines, strict=True)])
         return random_parallel_model(1)
@@ -429,9 +429,7 @@ def test_complete_cross_training_leaves_no_classifiers(tmp_path, monkeypatch):
     from moses_compat.jobs import cross_training
     from moses_compat.jobs.filter_bitext import FilterRequest
 
-    monkeypatch.setattr(
-        cross_training, "_classifier", lambda folder, half, development, seed, watch: random_parallel_model(seed)
-    )
+    monkeypatch.setattr(cross_training, "_classifier", lambda folder, half, development, watch: random_parallel_model())
     request = FilterRequest(*map(str, bitext(tmp_path, dirty_lines(500))), (f"{tmp_path}/ks", f"{tmp_path}/kt"), 2.0)
     folder = cross_training.classifier_folder(request.kept[0])
     # The classifiers are kept if the work is incomplete.
@@ -453,7 +451,7 @@ def test_cross_training_finds_wrong_pairs(kept, tmp_path, monkeypatch):
     monkeypatch.setattr(
         parallel_settings,
         "PairClassifierSettings",
-        lambda **options: settings_class(**{**fast, "seed": options["seed"]}),
+        lambda **options: settings_class(**fast),
     )
     # One pair in five is wrong.
     sources, targets = toy_lines(1500, 4)

@@ -106,7 +106,7 @@ def test_counts_that_do_not_fit_in_memory_are_written_to_files(tmp_path):
     outcome = run_inside("lm", corpus, "--memory", 500, "--temporary", folder)
     assert outcome.code == 0
     assert not list(folder.iterdir())
-    assert "no such folder" in run_inside("lm", corpus, "--temporary", tmp_path / "none").message
+    assert "none' does not exist" in run_inside("lm", corpus, "--temporary", tmp_path / "none").message
 
 
 def test_lmplz_on_the_path_is_used(tmp_path, monkeypatch):
