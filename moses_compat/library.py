@@ -290,7 +290,7 @@ def annotate(
         raise ValueError("the weight is for a new moses.ini; moses_ini and moses_ini_out were not given")
     if moses_ini is not None and scale == "raw":
         raise ValueError(
-            "the scale 'raw' is not for Moses, which reads logarithms of scores: similarities may be negative"
+            "the scale 'raw' is not for Moses: the logarithm of a negative score is not a number, even at weight 0"
         )
     if isinstance(models, str | os.PathLike):
         raise TypeError("expected several models, found one path")

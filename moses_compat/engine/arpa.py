@@ -1,9 +1,9 @@
 """Reading and writing of language models as ARPA text, compressed or not.
 
 A file has `\\data\\`, a line `ngram n=COUNT` per order, then a section `\\n-grams:` per order with lines
-`log10-probability words [log10-backoff]`, then `\\end\\`.  Spaces are accepted in place of tabs, also
-after the probability of a 1-gram, where kenlm expects a tab.  As in kenlm, a missing `<unk>` has the log10 probability
--100 (lm/model.cc and lm/read_arpa.cc of kenlm).
+`log10-probability words [log10-backoff]`, then `\\end\\`.  Spaces are accepted in place of tabs, also after the
+probability of a 1-gram, where kenlm expects a tab.  As in kenlm, a missing `<unk>` has the log10 probability -100
+(lm/model.cc and lm/read_arpa.cc of kenlm).
 
 Contexts that a pruned model lacks are added, as kenlm adds them.  SRILM may prune the 2-gram `b c` and keep the 3-grams
 `a b c` and `b c d`.  When kenlm reads `a b c`, it adds `b c` with the probability that back-off gives it and a back-off
